@@ -112,6 +112,12 @@ def resolve_lens(rows: Predictions | Tally, lens: Any, method: Estimator | Hypot
     return default_lens(rows)
 
 
+def confidence_only_setting(rows: Predictions | Tally, requested: Any, lens: Lens) -> dict[str, bool]:
+    """Return the setting of a result on the confidence of several classes that did not request this lens."""
+    is_only_confidence = requested is None and rows.kind == "classes" and rows.k > 2 and str(lens) == "confidence"
+    return {"confidence_only": True} if is_only_confidence else {}
+
+
 def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
     """Return the rows whose predictions lie in a region of the simplex; all rows if it is None."""
     if region is None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from trueodds.api.arguments import (
     add_seed,
+    confidence_only_setting,
     data_notes,
     reported_call_settings,
     resolve_lens,
@@ -212,7 +213,9 @@ def by_group(
         group_tests.multicalibration,
         level,
         group_tests.null,
-        settings_used | reported_call_settings(rng, rows, weight_kind, lens=resolved_lens),
+        settings_used
+        | reported_call_settings(rng, rows, weight_kind, lens=resolved_lens)
+        | confidence_only_setting(rows, lens, resolved_lens),
         tuple(dict.fromkeys(notes)),
         group_results.unexamined,
     )

@@ -10,6 +10,7 @@ import numpy as np
 from trueodds.api.arguments import (
     add_seed,
     add_test_seed,
+    confidence_only_setting,
     reported_call_settings,
     resolve_lens,
     resolve_method,
@@ -82,7 +83,8 @@ def power(
     lens : str, Lens or callable, optional
         Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
         ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
-        (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more.
+        (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more. `effect`
+        is the error of one lens, so the power is that of ``test(…, lens=lens)`` and not of a test of several lenses.
     estimator : str or Estimator, default="ece"
         Estimator whose interval is planned with `width`.
     region : str, mapping or callable, optional
@@ -189,4 +191,5 @@ def power(
             result = analyze_power(
                 rows, method, resolved_lens, plan, generator, lambda share: report(share, _PROGRESS_STEP)
             )
+        result = replace(result, settings=result.settings | confidence_only_setting(rows, lens, resolved_lens))
     return replace(result, settings=dict(result.settings) | reported_call_settings(rng, rows, weight_kind, region))

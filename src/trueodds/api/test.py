@@ -9,6 +9,7 @@ import numpy as np
 
 from trueodds.api.arguments import (
     add_test_seed,
+    confidence_only_setting,
     data_notes,
     reported_call_settings,
     resolve_lens,
@@ -17,7 +18,7 @@ from trueodds.api.arguments import (
 )
 from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_data
-from trueodds.core.errors import InputError, describe
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.progress import Progress, report_progress
 from trueodds.core.results import Verdict
 from trueodds.core.rng import as_generator
@@ -26,6 +27,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests import DEFAULT, TESTS
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.equivalence import Margin, add_equivalence_decision, error_to_compare
+from trueodds.hypotests.lens_family import lens_family
 from trueodds.lenses.base import Lens
 from trueodds.lenses.hypothesis import apply_hypothesis
 from trueodds.tallies.tally import Tally
@@ -62,7 +64,9 @@ def test(
         plausible under calibration, for any `statistic`.
     lens : str, Lens, callable, or sequence of them, optional
         Which predicted probability is examined, as in `measure`. Several lenses are tested on the same null draws, and
-        the p-value is then family-wise.
+        the p-value is then family-wise. By default ``"omnibus"`` tests the lenses of an audit: with more than two
+        classes the confidence, every class, and the whole vector of up to 100 classes. Other tests, and tests with a
+        margin, have one default lens; if it is the confidence of several classes, the result says "confidence only".
     hypothesis : "calibrated", fitted calibrator or callable, default="calibrated"
         The calibration function under the null hypothesis: the identity, or a function of the probabilities (n, K).
         Under the null each label is drawn with the probability that this function gives it. Rows are still binned by
@@ -109,6 +113,12 @@ def test(
     measure : Estimate the size of the error.
     power : Compute the power of a test.
 
+    Notes
+    -----
+    With several lenses `parts` has the p-value of each one. On one processor core the default test of 10 classes takes
+    0.2 s for 10,000 rows and 0.5 s for 100,000 rows (up to five times as long if the p-value is near a usual level),
+    and with ``lens="confidence"`` less than 0.05 s.
+
     Examples
     --------
     >>> import trueodds as to
@@ -126,6 +136,10 @@ def test(
     statistic = getattr(method, "statistic", None)
     method_with_lens = statistic if isinstance(statistic, Estimator) else method
     lenses = [resolve_lens(rows, requested, method_with_lens) for requested in requested_lenses]
+    lens_notes: list[Note] = []
+    if lens is None and method.defaults_to_lens_family and margin is None:
+        lenses, lens_notes = lens_family(rows)
+    confidence_only = confidence_only_setting(rows, lens, lenses[0]) if len(lenses) == 1 else {}
     error = None if margin is None else error_to_compare(method, margin, lenses)
     if not is_identity:
         rows, lenses = apply_hypothesis(rows, hypothesis, lenses, getattr(method, "redraw", "labels"))
@@ -137,11 +151,12 @@ def test(
     if margin is not None and error is not None:
         verdict = add_equivalence_decision(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
     settings_used = reported_call_settings(rng, rows, weight_kind, region, lenses[0] if len(lenses) == 1 else None)
+    settings_used |= confidence_only
     if not is_identity:
         settings_used["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
         hypothesis_text = f"the probabilities of the hypothesis {settings_used['hypothesis']}"
         verdict = replace(verdict, null=verdict.null.replace("the predicted probabilities", hypothesis_text))
-    notes = dict.fromkeys([*data_notes(rows, source=data), *verdict.notes])
+    notes = dict.fromkeys([*data_notes(rows, source=data), *lens_notes, *verdict.notes])
     return replace(verdict, settings=dict(verdict.settings) | settings_used, notes=tuple(notes))
 
 

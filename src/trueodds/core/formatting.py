@@ -59,11 +59,13 @@ def format_percent_in_text(share: float) -> str:
 
 
 def format_lens(lens: str, settings: Mapping[str, Any]) -> str:
-    """Describe the lens, with the class that is the event if the settings have it.
+    """Describe the lens, with the class that is the event, or with what was left out, if the settings have it.
 
-    >>> format_lens("positive", {"event": "yes"}), format_lens("confidence", {})
-    ('lens positive (event: class yes)', 'lens confidence')
+    >>> format_lens("positive", {"event": "yes"}), format_lens("confidence", {"confidence_only": True})
+    ('lens positive (event: class yes)', 'confidence only')
     """
+    if settings.get("confidence_only"):
+        return "confidence only"
     event = settings.get("event")
     return f"lens {lens}" if event is None else f"lens {lens} (event: class {event})"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_lens_and_settings, format_number, format_percent_in_text
+from trueodds.core.formatting import format_lens, format_lens_and_settings, format_number, format_percent_in_text
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Result
@@ -75,7 +75,8 @@ class Power(Result):
         """Describe the result with the lens and the level, or for a width the binning."""
         if self.question == "width":
             return f"{self._describe_width()} · {format_lens_and_settings(self.lens, self.settings)}"
-        return f"{self._describe_detection()} · lens {self.lens} · alpha {format_number(self.alpha)}"
+        lens_text = format_lens(self.lens, self.settings)
+        return f"{self._describe_detection()} · {lens_text} · alpha {format_number(self.alpha)}"
 
     def _describe_detection(self) -> str:
         """Describe the detectable error, or the power and the required number of rows."""

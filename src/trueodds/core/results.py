@@ -282,7 +282,7 @@ class Verdict(Result):
         return to_printable(
             f"{self.test} p {format_pvalue_relation(self.pvalue, self.min_pvalue)}{self._decision_text()}{family} ·"
             f" statistic {format_number(self.statistic)}{self._margin_text()}"
-            f"{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {format_lens(self.lens, self.settings)}"
+            f"{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {self._lens_text()}"
             f" · null: {_NULL_DETAILS.split(self.null)[0]}"
         )
 
@@ -299,6 +299,16 @@ class Verdict(Result):
             is_possible = self.min_pvalue is None or self.min_pvalue <= DECISION_LEVEL
             verb = "not rejected" if is_possible else "cannot be rejected"
         return f": {hypothesis} {verb} at the {format_percent(DECISION_LEVEL)} level{draws_text}"
+
+    def _lens_text(self) -> str:
+        """Name the lens, or the lenses of a family with the p-value of each."""
+        if self.lens != "family":
+            return format_lens(self.lens, self.settings)
+        min_pvalue = None if self.min_pvalue is None else 1 / (1 + self.settings["resamples"])
+        texts = [
+            f"{lens} (p {format_pvalue_relation(part['pvalue'], min_pvalue)})" for lens, part in self.parts.items()
+        ]
+        return f"lenses {', '.join(texts)}"
 
     def _margin_text(self) -> str:
         """Describe the decision about the margin; empty without one."""

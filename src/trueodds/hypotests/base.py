@@ -33,6 +33,7 @@ class HypothesisTest(Settings):
 
     name: ClassVar[str]
     lens: ClassVar[str | None] = None  # default lens; None for the default of the call
+    defaults_to_lens_family: ClassVar[bool] = False  # whether the default is every lens of `lens_family`
     accepts_joint_views: ClassVar[bool] = True  # whether a view may have a probability vector per row
     null_distributions: ClassVar[
         tuple[str, ...]

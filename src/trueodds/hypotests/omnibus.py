@@ -144,7 +144,12 @@ def debiased_rms_error(view: View, node: Array) -> float:
     def class_square(c: int) -> float:
         """Debiased mean square of one class."""
         residual = np.subtract(y[:, c], p[:, c], dtype=np.float64)
-        squares = ww * residual**2 if view.is_rows else view.sums("wwr")
+        if view.is_rows:
+            squares = ww * residual**2
+        elif view.joint:  # y² = y for each label, and the predictions of a cell are nearly equal
+            squares = ww * (y[:, c] * (1 - 2 * p[:, c]) + p[:, c] ** 2)
+        else:
+            squares = view.sums("wwr")
         return float(mean_square(node_w, sum_by_node(w * residual), sum_by_node(squares), node_ww))
 
     square = sum(map_columns(class_square, p.shape[1], len(p)))
@@ -225,6 +230,7 @@ class Omnibus(ViewTest):
     """
 
     name: ClassVar[str] = "omnibus"
+    defaults_to_lens_family: ClassVar[bool] = True
     accepts_joint_views: ClassVar[bool] = True
     null_distributions: ClassVar[tuple[str, ...]] = ("redraw",)
     joint_null: ClassVar[str] = "; the combined p-value of all statistics is compared with those of the same draws"
@@ -315,15 +321,14 @@ class Omnibus(ViewTest):
                 n_claims=1 if joint else len(view_pvalues[0]),
             )
         if not joint:
-            all_pvalues = lens_pvalues
-            if not joint_views:
-                all_pvalues = [float(p) for pvalues_of_lens in view_pvalues for p in pvalues_of_lens]
+            # The p-value of a lens is already corrected for its views.
+            fewest_views = 1 if joint_views else min(map(len, view_pvalues))
             return PValues(
                 view_pvalues=view_pvalues,
                 lens_pvalues=lens_pvalues,
-                family_pvalue=smallest_pvalue(holm(all_pvalues)),
+                family_pvalue=smallest_pvalue(holm(lens_pvalues)),
                 min_pvalue=min(map(_min_pvalue, evidence)),
-                n_claims=len(all_pvalues),
+                n_claims=len(estimands) * fewest_views,
             )
         weights = np.array([LENS_WEIGHTS.get(estimand.lens.name, OTHER_LENS_WEIGHT) for estimand in estimands])
         family_evidence = negative_log_harmonic_mean(-surprisal(np.stack(evidence)), weights)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from trueodds.core.errors import Note
 from trueodds.core.progress import Progress
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.typing import Array
@@ -17,10 +16,11 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.consistency_verdict import lens_result_from_draws
 from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues, required_group_draws
+from trueodds.hypotests.lens_family import lens_family
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, required_resamples
 from trueodds.lenses.base import Lens
-from trueodds.lenses.classes import Canonical, Classwise
+from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large_of_rows
@@ -40,16 +40,6 @@ from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.resampling.null_distribution import null_draws
-
-MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too few rows per cell
-
-
-def audit_lenses(preds: Predictions) -> list[Lens]:
-    """Return the lenses of the audit: the default lens, every class, and the whole probability vector."""
-    default = default_lens(preds)
-    if preds.kind != "classes" or preds.k == 2:
-        return [default]
-    return [default, Classwise(), *([Canonical()] if preds.k <= MAX_CANONICAL_CLASSES else [])]
 
 
 def analyze_rows(
@@ -85,7 +75,7 @@ def analyze_rows(
     AuditResults
         The estimates, the tests with the family-wise test first, and the notes.
     """
-    lenses = audit_lenses(preds)
+    lenses, lens_notes = lens_family(preds)
     ece = ESTIMATORS.make("ece", {})
     estimands = [Estimand.from_predictions(ece, lens, preds) for lens in lenses]
     # Holm's correction requires more draws the more classes there are.
@@ -134,23 +124,13 @@ def analyze_rows(
         resamples=tests[-1].settings["resamples"],
         notes=[
             *duplicate_notes(preds),
-            *_untested_vector_notes(preds),
+            *lens_notes,
             *standard_notes(preds),
             *(note for note in group_results.notes if note not in tests[0].notes),
         ],
         groups=group_results,
         standard_measures=standard_measures(preds, level, rng, ratio_rng),
     )
-
-
-def _untested_vector_notes(preds: Predictions) -> list[Note]:
-    """Return a note if there are too many classes to test the whole probability vector."""
-    if preds.kind != "classes" or preds.k <= MAX_CANONICAL_CLASSES:
-        return []
-    text = (
-        f"With {preds.k} classes the audit does not test the whole probability vector. Call test with lens='canonical'."
-    )
-    return [Note("TN205", text)]
 
 
 def _test_lenses(

@@ -21,11 +21,11 @@ from trueodds.hypotests.group_status import (
     notes_on_unexamined,
     tally_subgroups,
 )
+from trueodds.hypotests.lens_family import lens_family
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
-from trueodds.lenses.classes import Canonical, Classwise
-from trueodds.lenses.lens_by_name import default_lens
+from trueodds.lenses.classes import Canonical
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large
 from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, holm_resamples, replace_family
@@ -49,7 +49,7 @@ def analyze_tally(
 
     The parameters are those of `analyze_rows`. The subgroups are those that the tally was made with.
     """
-    lenses, notes = _tested_lenses(tally)
+    lenses, notes = lens_family(tally)
     n_groups = sum(len(values) for values in tally.groups.values())
     n_draws = holm_resamples(resamples, tally.k, n_groups, alpha)
     score_lens = Canonical() if tally.kind == "classes" else lenses[0]
@@ -78,20 +78,6 @@ def analyze_tally(
         notes=[*notes, *groups.notes],
         groups=groups,
     )
-
-
-def _tested_lenses(tally: Tally) -> tuple[list[Lens], list[Note]]:
-    """Return the lenses through which the tally can be tested, the default lens first, and a note on one left out."""
-    lenses = [default_lens(tally)]
-    if tally.kind != "classes" or tally.k <= 2:
-        return lenses, []
-    lenses.append(Classwise())
-    if "canonical" not in tally.lenses:
-        return lenses, []
-    if tally.weight != tally.n:
-        text = "A weighted tally has no null distribution for the whole probability vector, which is not tested."
-        return lenses, [Note("TN210", text)]
-    return [*lenses, Canonical()], []
 
 
 def _family_by_holm(tests: Sequence[Verdict]) -> Verdict:

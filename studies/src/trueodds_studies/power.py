@@ -40,6 +40,8 @@ SINGLE_TESTS: Mapping[int, Sequence[tuple[str, str, Mapping[str, Any]]]] = {
 }
 """Test, lens and settings, by number of classes; those for three classes are used for more, too."""
 MANY_CLASSES = 100  # number of classes from which on only half as many data sets are drawn
+SATURATED_POWER = 98  # rejection rate in percent from which two tests cannot be distinguished
+FEW_ROWS = 300  # number of rows up to which the power for probability vectors is also stated separately
 SLOW_TESTS = {"skce": 1000, "tcal": 1000}  # largest number of rows for tests whose draws take long
 
 
@@ -182,4 +184,27 @@ def summarize(rows: Sequence[Mapping[str, Any]]) -> str:
                 f" the best single test {single:.0f} % ({100 * audit / max(single, 1e-9):.0f} % of it)"
             )
     text = "; ".join(parts)
-    return text[0].upper() + text[1:] + "."
+    return f"{text[0].upper()}{text[1:]}. {_summarize_unsaturated(miscalibrated)}"
+
+
+def _summarize_unsaturated(miscalibrated: Sequence[Mapping[str, Any]]) -> str:
+    """Share of the power of the best single test without the cells in which both tests nearly always reject."""
+
+    def share(cells: Sequence[Mapping[str, Any]]) -> float:
+        """Mean power of the audit, in percent of that of the best single test."""
+        return float(100 * np.mean([row["audit"] for row in cells]) / np.mean([row["best test"] for row in cells]))
+
+    unsaturated = [row for row in miscalibrated if min(row["audit"], row["best test"]) < SATURATED_POWER]
+    n_saturated = len(miscalibrated) - len(unsaturated)
+    if not any(row["best test"] for row in unsaturated):
+        return f"Both reject at least {SATURATED_POWER} % in all cells."
+    text = (
+        f"Both reject at least {SATURATED_POWER} % in {n_saturated} of these cells; over the other {len(unsaturated)} the"
+        f" audit has {share(unsaturated):.0f} % of the power of the best single test"
+    )
+    small = [row for row in unsaturated if row["K"] > 2 and row["n"] <= FEW_ROWS]
+    if any(row["best test"] for row in small):
+        text += f", and {share(small):.0f} % over the {len(small)} of them with three or more classes and up to"
+        text += f" {FEW_ROWS} rows"
+    n_weak = sum(row["audit"] < 0.6 * row["best test"] for row in unsaturated)
+    return f"{text}. In {n_weak} cells it has less than 60 %."

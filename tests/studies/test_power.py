@@ -45,8 +45,8 @@ def test_the_study_runs_in_a_moment_and_sums_up():
 def test_the_share_of_the_best_test_is_also_stated_without_saturated_cells():
     # (30 + 10 + 100) / (40 + 40 + 100) = 78 % of all; without the last cell 40/80 = 50 %, and 10/40 = 25 % of vectors.
     cells = [
-        {"K": k, "n": n, "audit": audit, "earlier audit": 0.0, "best test": best, "held out": False}
-        for k, n, audit, best in ((2, 100, 30.0, 40.0), (3, 300, 10.0, 40.0), (3, 1000, 100.0, 100.0))
+        {"K": k, "n": n, "audit": audit, "earlier audit": 0.0, "best test": single, "held out": False}
+        for k, n, audit, single in ((2, 100, 30.0, 40.0), (3, 300, 10.0, 40.0), (3, 1000, 100.0, 100.0))
     ]
     sentence = summarize(cells)
     assert "(78 % of it)" in sentence

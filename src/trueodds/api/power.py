@@ -191,5 +191,6 @@ def power(
             result = analyze_power(
                 rows, method, resolved_lens, plan, generator, lambda share: report(share, _PROGRESS_STEP)
             )
-        result = replace(result, settings=result.settings | confidence_only_setting(rows, lens, resolved_lens))
+        only = confidence_only_setting(rows, lens, resolved_lens)
+        result = replace(result, settings=dict(result.settings) | only)
     return replace(result, settings=dict(result.settings) | reported_call_settings(rng, rows, weight_kind, region))

@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import independence_notes
-from trueodds.hypotests.multiple_testing import family_pvalue, few_draws_notes
+from trueodds.hypotests.multiple_testing import family_pvalue, insufficient_draws_notes
 from trueodds.hypotests.null_draws import min_cluster_pvalue
 from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
@@ -127,7 +127,7 @@ def verdict_from_draws(
         if len(estimand.views) == 1:
             notes += [note for note in estimand.estimator.notes(estimand.views[0]) if note.code == "TN107"]
     n_claims = max(len(estimands), *(len(estimand.views) for estimand in estimands))
-    notes += few_draws_notes(n_claims, draws[0].shape[1], min_pvalue)
+    notes += insufficient_draws_notes(n_claims, draws[0].shape[1], min_pvalue)
     if len(estimands) == 1:
         min_lens_pvalue = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
         return build_verdict(estimands, lens_results, lens_results[0].pvalue, min_lens_pvalue, null, settings, notes)

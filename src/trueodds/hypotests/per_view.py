@@ -21,7 +21,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, require_one_score, require_single_rows
 from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest, independence_notes
-from trueodds.hypotests.multiple_testing import PValues, few_draws_notes
+from trueodds.hypotests.multiple_testing import PValues, insufficient_draws_notes
 from trueodds.hypotests.null_draws import draw_null_statistics, min_cluster_pvalue
 from trueodds.hypotests.view_statistic import StatisticEstimator, ViewResult
 from trueodds.hypotests.view_verdict import (
@@ -378,7 +378,7 @@ class ViewTest(HypothesisTest):
             settings["resamples"] = resamples = resamples or self.resamples or DEFAULT_RESAMPLES
             min_pvalue = max(1 / (1 + resamples), pvalues.min_pvalue) * (1 if asymptotic else pvalues.n_claims)
             n_parts = len(results) if len(results) > 1 else len(results[0])
-            notes = [*notes, *few_draws_notes(n_parts, resamples, 1 / (1 + resamples))]
+            notes = [*notes, *insufficient_draws_notes(n_parts, resamples, 1 / (1 + resamples))]
         view_results = [result for lens_results in results for result in lens_results]
         notes = [*notes, *(note for result in view_results for note in result.notes)]
         if asymptotic:

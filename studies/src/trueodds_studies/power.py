@@ -41,7 +41,7 @@ SINGLE_TESTS: Mapping[int, Sequence[tuple[str, str, Mapping[str, Any]]]] = {
 """Test, lens and settings, by number of classes; those for three classes are used for more, too."""
 MANY_CLASSES = 100  # number of classes from which on only half as many data sets are drawn
 SATURATED_POWER = 98  # rejection rate in percent from which two tests cannot be distinguished
-FEW_ROWS = 300  # number of rows up to which the power for probability vectors is also stated separately
+MAX_SMALL_N = 300  # number of rows up to which the power for probability vectors is also stated separately
 SLOW_TESTS = {"skce": 1000, "tcal": 1000}  # largest number of rows for tests whose draws take long
 
 
@@ -199,12 +199,12 @@ def _summarize_unsaturated(miscalibrated: Sequence[Mapping[str, Any]]) -> str:
     if not any(row["best test"] for row in unsaturated):
         return f"Both reject at least {SATURATED_POWER} % in all cells."
     text = (
-        f"Both reject at least {SATURATED_POWER} % in {n_saturated} of these cells; over the other {len(unsaturated)} the"
-        f" audit has {share(unsaturated):.0f} % of the power of the best single test"
+        f"Both reject at least {SATURATED_POWER} % in {n_saturated} of these cells; over the other {len(unsaturated)}"
+        f" the audit has {share(unsaturated):.0f} % of the power of the best single test"
     )
-    small = [row for row in unsaturated if row["K"] > 2 and row["n"] <= FEW_ROWS]
+    small = [row for row in unsaturated if row["K"] > 2 and row["n"] <= MAX_SMALL_N]
     if any(row["best test"] for row in small):
         text += f", and {share(small):.0f} % over the {len(small)} of them with three or more classes and up to"
-        text += f" {FEW_ROWS} rows"
+        text += f" {MAX_SMALL_N} rows"
     n_weak = sum(row["audit"] < 0.6 * row["best test"] for row in unsaturated)
     return f"{text}. In {n_weak} cells it has less than 60 %."

@@ -274,3 +274,13 @@ def test_so_few_draws_that_nothing_can_be_rejected_are_noted():
     assert ("TN209" in codes[9], "TN209" in codes[19]) == (True, False)
     three = to.Predictions([0, 1, 2] * 20, np.full((60, 3), 1 / 3))
     assert "TN209" in {note.code for note in to.test(three, lens="classwise", resamples=19).notes}
+
+
+def test_borderline_p_values_have_more_draws_of_labels_but_not_of_rows():
+    # At least 18 events of 20 with p = .7 have probability .035.
+    y, p = [1] * 18 + [0] * 2, [0.7] * 20
+    verdicts = {redraw: to.test(y, p, redraw=redraw) for redraw in ("labels", "both")}
+    assert all(0.005 <= verdict.pvalue <= 0.15 for verdict in verdicts.values())
+    assert {redraw: verdict.settings["resamples"] for redraw, verdict in verdicts.items()} == {
+        "labels": 4999, "both": 999
+    }  # fmt: skip

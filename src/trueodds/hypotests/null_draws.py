@@ -35,6 +35,7 @@ def draw_null_statistics(
     estimated correlation within clusters, or of the votes of a row. Otherwise there is one, that of `redraw`.
     `family_pvalue` computes the p-value of a test from the draws of all estimands. If its largest value over the null
     distributions is borderline, more than `resamples` draws are made; without `family_pvalue` their number is fixed.
+    It is also fixed for drawn rows, because every draw then finds all cells again.
     """
     samplers = [functools.partial(null_draws, redraw=redraw)]
     if redraw == "labels" and draws_correlated_labels(preds):
@@ -43,7 +44,7 @@ def draw_null_statistics(
         samplers.append(functools.partial(null_draws, cluster_share=cluster_correlation(preds, estimands)))
     draws_by_null = [sampler(preds, estimands, resamples, rng, progress=progress) for sampler in samplers]
     n_more_draws = min(MAX_RESAMPLES, MAX_LABELS // max(1, preds.n)) - resamples
-    if family_pvalue is None or n_more_draws <= 0:
+    if family_pvalue is None or n_more_draws <= 0 or redraw == "both":
         return draws_by_null
     p = max(family_pvalue(draws) for draws in draws_by_null)
     if not MIN_BORDERLINE_PVALUE <= p <= MAX_BORDERLINE_PVALUE:

@@ -169,8 +169,8 @@ class Omnibus(ViewTest):
     redraw : {"labels", "both"}, default="labels"
         "labels" keeps the predictions, "both" also resamples the rows.
     resamples : int, optional
-        Number of null draws. Default: 999, and up to 4,999 (or 10⁸ labels) if p lies between .005 and .15, so that a
-        decision at a usual level hardly depends on the seed.
+        Number of null draws. Default: 999, and with ``redraw="labels"`` up to 4,999 (or 10⁸ labels) if p lies between
+        .005 and .15, so that a decision at a usual level hardly depends on the seed.
 
     Raises
     ------

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueodds.core.errors import InputError, describe
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.class_names import class_numbers
@@ -113,6 +113,12 @@ def replace_probabilities(preds: Predictions, P: Array) -> Predictions:
         "notes": tuple(note for note in preds.notes if not note.code.startswith(_PROBABILITY_NOTE_PREFIXES)),
     }
     return restore_predictions(values)
+
+
+def add_note(preds: Predictions, note: Note) -> Predictions:
+    """Return the predictions with another note."""
+    values = {name: getattr(preds, name) for name in ARRAY_FIELDS}
+    return restore_predictions(values | {"notes": (*preds.notes, note)})
 
 
 def independent_labels_error(k: int) -> InputError:

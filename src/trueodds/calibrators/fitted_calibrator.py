@@ -14,6 +14,7 @@ import trueodds
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.calibrator_predictions import (
+    add_note,
     check_class_count,
     check_column_order,
     check_predictions,
@@ -45,6 +46,7 @@ from trueodds.data import arrays
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_logits, prob_columns, softmax
 from trueodds.data.remedies import restate_own_arguments
+from trueodds.tallies.batch_fingerprints import BatchFingerprints
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -65,6 +67,8 @@ class FittedCalibrator(Result):
         Coded facts about the data and the fit.
     report : Recalibration or None
         Candidates, choice and confirmation, from `auto` (not saved).
+    fingerprint : str or None
+        Hash of the rows of the fit, by which `recalibrate` recognizes them; None if it is unknown.
 
     Examples
     --------
@@ -84,6 +88,7 @@ class FittedCalibrator(Result):
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     report: Any = None  # how it was chosen, from `auto`; not saved
+    fingerprint: str | None = None
 
     @property
     def k(self) -> int:
@@ -184,7 +189,8 @@ class FittedCalibrator(Result):
         Returns
         -------
         Predictions
-            The rows with recalibrated probabilities, in one column per class; a confidence stays a single column.
+            The rows with recalibrated probabilities, in one column per class; a confidence stays a single column. If
+            they are the rows of the fit, in the same order, they have note TN164.
 
         Raises
         ------
@@ -202,7 +208,14 @@ class FittedCalibrator(Result):
         ([0.25, 0.75], ['a', 'a', 'b', 'b'])
         """
         check_predictions(preds, self.classes)
-        return replace_probabilities(preds, self.predict_proba(preds, logits=self.calibration_map.logits))
+        recalibrated = replace_probabilities(preds, self.predict_proba(preds, logits=self.calibration_map.logits))
+        if self.fingerprint is None or BatchFingerprints.from_predictions(preds).single_name != self.fingerprint:
+            return recalibrated
+        text = (
+            f"The calibrator {self.method} was fitted to these rows, so errors are smaller than on new rows. Recalibrate"
+            " rows that it was not fitted to, or evaluate it by cross_fitted."
+        )
+        return add_note(recalibrated, Note("TN164", text))
 
     def _to_map_input(
         self, y_prob: ArrayLike | Predictions, logits: bool, sum_tolerance: float | None
@@ -309,6 +322,7 @@ class FittedCalibrator(Result):
             "settings": json_files.strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
             "version": trueodds.__version__,
+            "fingerprint": self.fingerprint,
         }
 
     def describe(self) -> str:
@@ -328,7 +342,7 @@ class FittedCalibrator(Result):
 
 SCHEMA = "trueodds.calibrator/1"
 _SCHEMA_PREFIX = "trueodds.calibrator/"
-_DOCUMENT_KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", "version")
+_DOCUMENT_KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", "version", "fingerprint")
 
 
 def save_calibrator(calibrator: FittedCalibrator, path: str | os.PathLike[str]) -> None:
@@ -377,6 +391,7 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
     if schema != SCHEMA:
         fix = "Install a newer version of trueodds, or fit and save it again."
         raise InputError("TO504", f"This version reads {SCHEMA}.", schema, fix)
+    document = {"fingerprint": None, **document}  # which older files do not have
     check_keys(document, _DOCUMENT_KEYS, "the file")
     classes = read_class_names(document, "classes")
     n = document["n"]
@@ -391,4 +406,7 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
     if spec_type is None or spec_type.map_type is None:
         raise invalid_value_error("method", "the name of a calibrator's map", method)
     calibration_map = read_map(spec_type.map_type, parameters, len(classes))
-    return FittedCalibrator(calibration_map, classes, n, settings, notes)
+    fingerprint = document["fingerprint"]
+    if not isinstance(fingerprint, (str, type(None))):
+        raise invalid_value_error("fingerprint", "text or null", fingerprint)
+    return FittedCalibrator(calibration_map, classes, n, settings, notes, fingerprint=fingerprint)

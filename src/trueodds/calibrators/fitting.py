@@ -19,10 +19,12 @@ from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
 from trueodds.data.class_names import labels_are_positions
+from trueodds.data.copied_rows import number_cases
 from trueodds.data.plausibility import plausibility_notes, positions_hint
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_logits, prob_columns
 from trueodds.data.weights import are_counts
+from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.special_row_counts import SpecialRowCounts
 from trueodds.tallies.tally import Tally
@@ -78,7 +80,9 @@ def fit(
         w = w * (np.count_nonzero(w) / w.sum())
     doubts = plausibility_notes(preds)
     refusal = spec.refuse_implausible_predictions(preds.n, doubts)
-    calibration_map, report = refusal or spec.with_class_numbers(preds.classes).fit_with_report(P, Y, w, preds.cluster)
+    has_copies = any(note.code == "TN144" for note in doubts)
+    cluster = number_cases(preds) if has_copies else preds.cluster  # no fold evaluates what another one was fitted to
+    calibration_map, report = refusal or spec.with_class_numbers(preds.classes).fit_with_report(P, Y, w, cluster)
     class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
     notes = [
         *preds.notes,
@@ -90,7 +94,13 @@ def fit(
         notes += report.notes
         report = report if keep_held_out else report.without_held_out()
     return FittedCalibrator(
-        calibration_map, preds.classes, preds.n, settings_by_name(spec), tuple(dict.fromkeys(notes)), report
+        calibration_map,
+        preds.classes,
+        preds.n,
+        settings_by_name(spec),
+        tuple(dict.fromkeys(notes)),
+        report,
+        BatchFingerprints.from_predictions(preds).single_name,
     )
 
 

@@ -1,4 +1,4 @@
-"""Recognize data that were probably misread, such as hard labels in place of probabilities, or shifted labels."""
+"""Recognize implausible data, such as hard labels in place of probabilities, shifted labels, or copied rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.data.class_names import labels_are_positions
+from trueodds.data.copied_rows import copied_row_notes
 from trueodds.data.predictions import Predictions
+from trueodds.data.training_rows import training_row_notes
 
 # Minimum gain of accuracy, in addition to 2/√n: at most 0.03 % of 3,000 random models with 2 to 10 classes reached it.
 MIN_ACCURACY_GAIN = 0.25
@@ -37,6 +39,7 @@ UNDERCONFIDENCE = 3  # true log odds divided by predicted ones; random forests r
 MIN_LOW_CONFIDENCES = 20
 MIN_EXCESS, MIN_DECREASE = 5, 2
 NEARLY_ZERO = 0.1
+MAX_CHANCE = 1e-6  # probability that by chance every group has a single class
 
 # Notes on data that make a recalibration pointless.
 IMPLAUSIBLE_DATA_CODES = ("TN142", "TN149", "TN186", "TN187")
@@ -48,7 +51,7 @@ HARD_LABELS_TEXT = (
 
 
 def plausibility_notes(preds: Predictions) -> list[Note]:
-    """Return notes on data that were probably misread: probabilities, the order of classes, labels or confidences.
+    """Return notes on data that were probably misread, or on rows that are copies or were used for a fit.
 
     Fractions in the first block rule out hard labels, and errors in the first blocks rule out that outcomes are
     predictions. A sample of the rows usually rules out another order of the classes, and the first rows usually have
@@ -60,6 +63,9 @@ def plausibility_notes(preds: Predictions) -> list[Note]:
         *check_predicted_outcomes(preds),
         *check_confidences(preds),
         *check_observed_classes(preds),
+        *copied_row_notes(preds),
+        *training_row_notes(preds),
+        *check_groups(preds),
     ]
 
 
@@ -239,10 +245,40 @@ def predicted_outcome_notes(n_differences: int, n: int, expected: float) -> list
     which = f"All {n:,}" if n_differences == 0 else f"{n - n_differences:,} of {n:,}"
     text = (
         f"{which} outcomes are the predicted class, although about {expected:,.0f} others are expected even if the"
-        " probabilities are far too moderate: these may be predictions, not outcomes. Check which column or array has"
-        " the observed class."
+        " probabilities are far too moderate: these may be predictions, not outcomes, or rows that the model was fitted"
+        " to. Check which column or array has the observed class."
     )
     return [Note("TN186", text)]
+
+
+def check_groups(preds: Predictions) -> list[Note]:
+    """Return a note on group columns that were formed by the outcome: every group has one class, not by chance."""
+    if preds.y is None or preds.y.ndim > 1:
+        return []
+    names = [name for name, groups in preds.group.items() if _determine_outcomes(groups, preds)]
+    if not names:
+        return []
+    text = (
+        f"In every group of {', '.join(names)} all outcomes are equal, as if groups had been formed by the outcome."
+        " Errors within such groups do not measure calibration: form groups by what is known before the outcome."
+    )
+    return [Note("TN167", text)]
+
+
+def _determine_outcomes(groups: Array, preds: Predictions) -> bool:
+    """Return whether every group has a single class, which by chance has a probability below MAX_CHANCE."""
+    assert preds.y is not None
+    step = max(1, preds.n // MIN_SAMPLE_ROWS)
+    for rows in (slice(None, None, step), slice(None)):  # a sample usually has a group with several classes
+        codes, y = np.unique(groups[rows], return_inverse=True)[1].ravel(), preds.y[rows]
+        shares = np.bincount(y) / len(y)
+        n_classes = len(np.unique(codes * preds.k + y))
+        sizes = np.bincount(codes)
+        if n_classes > len(sizes):
+            return False
+    # Rows of a group of m rows have one class with probability Σ r^m, where r are the shares of the classes.
+    log_chance = float(np.log((shares[:, None] ** sizes).sum(axis=0)).sum())
+    return log_chance < np.log(MAX_CHANCE)
 
 
 def check_confidences(preds: Predictions) -> list[Note]:

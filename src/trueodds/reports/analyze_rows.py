@@ -24,7 +24,6 @@ from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large_of_rows
-from trueodds.reports.data_description import duplicate_notes
 from trueodds.reports.family_wise_test import (
     add_groups_to_family,
     group_alpha,
@@ -123,7 +122,6 @@ def analyze_rows(
         calibration_in_the_large_z=z,
         resamples=tests[-1].settings["resamples"],
         notes=[
-            *duplicate_notes(preds),
             *lens_notes,
             *standard_notes(preds),
             *(note for note in group_results.notes if note not in tests[0].notes),

@@ -275,7 +275,14 @@ def audit(
         "version": trueodds.__version__,
         "versions": program_versions(),
         "data": description,
-        "verdict": _verdict_entry(results, alpha, description, recalibration, diagrams[0].to_dict()["table"], notes),
+        "verdict": _verdict_entry(
+            results,
+            alpha,
+            description,
+            recalibration,
+            diagrams[0].to_dict()["table"],
+            [*notes, *(note for error in results.errors for note in error.notes)],
+        ),
         "measures": [estimate.to_dict() for estimate in (*results.scores, *results.errors)],
         "standard_measures": [measure.to_dict() for measure in results.standard_measures],
         "tests": [test.to_dict() for test in results.tests],
@@ -332,7 +339,7 @@ def _verdict_entry(
     """Return the verdict as a JSON object: its sentence, the state of calibration and the family-wise p-value.
 
     `description` is the result of `describe_data`, `bins` the table of the reliability diagram of the default lens,
-    and `notes` are those on the data.
+    and `notes` are those on the data and on the errors.
     """
     family = results.tests[0]
     state = verdict_state(results, family, alpha, description)

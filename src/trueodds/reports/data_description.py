@@ -1,4 +1,4 @@
-"""Describe the audited data: size, classes, means, weights and zeros, with notes such as that on duplicate rows."""
+"""Describe the audited data: size, classes, means, weights and zeros, with notes on implausible data."""
 
 from __future__ import annotations
 
@@ -105,38 +105,3 @@ def _count_zeros(preds: Predictions) -> dict[str, int]:
     is_zero = exact_zeros(preds)[weighted_rows]
     zeros = int(is_zero.sum())
     return {"zeros": zeros, "true_class_zeros": int((is_zero & (y > 0)).any(axis=1).sum()) if zeros else 0}
-
-
-# Copies of rows are noted between these limits. With more of them scores are coarse, and equal rows need not be copies.
-MIN_DISTINCT = 0.9  # share of the rows that are no copies
-MIN_COPIES = 0.005  # share of the rows that are copies
-MIN_ROWS_WITH_COPIES = 100  # number of rows
-KEY_TOLERANCE = 1e-9  # difference of the keys of copies, far beyond rounding
-
-
-def duplicate_notes(preds: Predictions) -> list[Note]:
-    """Return a note if some rows have the prediction and outcome of another row, although most rows are distinct.
-
-    There is no note if clusters are given, because rows of a cluster may be equal.
-    """
-    if preds.cluster is not None or preds.n < MIN_ROWS_WITH_COPIES or preds.p.ndim == 1 or preds.y is None:
-        return []
-    # A random projection of the predictions plus a random offset for the outcome: different rows have different keys.
-    rng = np.random.default_rng(0)
-    row_keys = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
-    outcome_offsets = 10 * rng.standard_normal(preds.k)
-    row_keys += outcome_offsets[preds.y] if preds.y.ndim == 1 else preds.y @ outcome_offsets
-    order = np.argsort(row_keys)
-    # Copies have equal keys up to rounding, so sorting makes them neighbors. The rows themselves are then compared.
-    is_near = np.diff(row_keys[order]) <= KEY_TOLERANCE
-    row, previous_row = order[1:][is_near], order[:-1][is_near]
-    outcomes = preds.y.reshape(preds.n, -1)
-    same_outcome = (outcomes[row] == outcomes[previous_row]).all(axis=1)
-    count = int(((preds.p[row] == preds.p[previous_row]).all(axis=1) & same_outcome).sum())
-    if count <= MIN_COPIES * preds.n or count > (1 - MIN_DISTINCT) * preds.n:
-        return []
-    text = (
-        f"{count:,} rows have the same prediction and outcome as another row. If a case was counted twice, drop the"
-        " copies or pass cluster=."
-    )
-    return [Note("TN144", text)]

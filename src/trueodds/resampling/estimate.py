@@ -14,9 +14,11 @@ from scipy.special import ndtri
 from trueodds.binning.edge_rounding import edge_rounding_notes, sample_rows
 from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
+from trueodds.core.formatting import format_number
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds.data.training_rows import training_row_note
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.effective_sample_size import cluster_count_note
@@ -37,6 +39,8 @@ from trueodds.resampling.intervals.method import (
 from trueodds.resampling.noise_floor import subtract_noise_floor
 
 MIN_RESAMPLES = 100  # with fewer resamples the limits of an interval are unreliable
+# An error below this share of the smallest of 999 null draws has a probability of at most about 10⁻⁴ under calibration.
+IMPLAUSIBLE_SHARE = 0.1
 
 
 def estimate_all(
@@ -154,6 +158,7 @@ def build_estimate(
             notes = [*notes, Note("TN211", text)]
     if null_draws is not None:
         settings["redraws"] = null_draws.shape[-1]
+        notes = [*notes, *_notes_on_small_error(estimator, value, estimand.combine_views(null_draws))]
     return Estimate(
         estimator=estimator.name,
         lens=str(estimand.lens),
@@ -166,6 +171,20 @@ def build_estimate(
         settings=settings,
         notes=tuple(notes),
     )
+
+
+def _notes_on_small_error(estimator: Estimator, value: float, null_draws: Array) -> list[Note]:
+    """Return a note on an error that is far below all errors of a calibrated model."""
+    if not estimator.vanishes_if_calibrated or null_draws.size < MIN_RESAMPLES:
+        return []
+    smallest = float(null_draws.min())
+    if not 0 <= value < IMPLAUSIBLE_SHARE * smallest:
+        return []
+    fact = (
+        f"The error, {format_number(value)}, is far below each of {null_draws.size:,} errors drawn for a calibrated model,"
+        f" of which the smallest is {format_number(smallest)}"
+    )
+    return [training_row_note(fact)]
 
 
 def evaluate_parts(estimand: Estimand) -> dict[str, float]:

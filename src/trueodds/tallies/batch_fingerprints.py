@@ -61,6 +61,11 @@ class BatchFingerprints:
             digest.update(np.ascontiguousarray(array).data)
         return cls({digest.hexdigest(): preds.n})
 
+    @property
+    def single_name(self) -> str | None:
+        """The fingerprint, if there is exactly one."""
+        return next(iter(self.rows)) if len(self.rows) == 1 else None
+
     def __add__(self, other: BatchFingerprints) -> BatchFingerprints:
         rows = {**self.rows, **other.rows}
         if len(rows) > MAX_FINGERPRINTS:

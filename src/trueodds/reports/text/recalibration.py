@@ -30,10 +30,16 @@ GAIN_OF_METHOD, GAIN_OF_PROCEDURE = "method", "procedure"
 IMPLAUSIBLE_DATA_TEXTS = {  # notes on data that look wrong, so that no recalibration is attempted
     "TN142": "The columns of the classes seem to be in a different order than the labels.",
     "TN149": "These seem to be predicted labels, not probabilities.",
-    "TN186": "The outcomes seem to be predicted classes, because they equal these.",
+    "TN186": "The outcomes equal the predicted classes: they may be predictions, or rows that the model was fitted to.",
     "TN187": "The confidences seem to be probabilities of one class, not of the predicted class.",
 }
-OTHER_SCALE_TEXTS = {"TN193": "The scores do not look like log odds, so only their ranks have a meaning."}
+DOUBTFUL_DATA_TEXTS = {  # other notes on data with which the verdict begins
+    "TN193": "The scores do not look like log odds, so only their ranks have a meaning.",
+    "TN144": "Rows seem to be copies of other rows; this verdict is as if every row were new.",
+    "TN163": "The model may have been fitted to these rows; then nothing here holds for new ones.",
+    "TN164": "The calibrator was fitted to these rows, so errors are smaller than on new ones.",
+    "TN167": "Groups seem to be formed by the outcome; errors within them do not measure calibration.",
+}
 
 # What the literature calls the calibrators; others are called as in this library.
 _CALIBRATOR_NAMES = {

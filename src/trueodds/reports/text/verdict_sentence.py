@@ -24,10 +24,10 @@ from trueodds.reports.text.formatting import (
 )
 from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.recalibration import (
+    DOUBTFUL_DATA_TEXTS,
     GAIN_OF_PROCEDURE,
     IMPLAUSIBLE_DATA_TEXTS,
     INSUFFICIENT_ROWS,
-    OTHER_SCALE_TEXTS,
     calibrator_name,
     describe_constant_prediction,
     describe_unconfirmed_gain,
@@ -331,10 +331,11 @@ def _describe_error_interval(interval: Interval | None, data: Mapping[str, Any])
 
 
 def _implausible_data_sentence(recalibration: Mapping[str, Any] | None, notes: Sequence[Note]) -> str:
-    """Return a sentence on data that were probably misread; empty for others."""
+    """Return sentences on data that are implausible; empty for others."""
     reasons = () if recalibration is None or recalibration["candidates"] else recalibration["notes"]
     texts = [IMPLAUSIBLE_DATA_TEXTS[note["code"]] for note in reasons if note["code"] in IMPLAUSIBLE_DATA_TEXTS]
-    return " ".join([*(OTHER_SCALE_TEXTS[note.code] for note in notes if note.code in OTHER_SCALE_TEXTS), *texts])
+    codes = {note.code for note in notes}
+    return " ".join([*(text for code, text in DOUBTFUL_DATA_TEXTS.items() if code in codes), *texts])
 
 
 def describe_recalibration(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
@@ -361,13 +362,16 @@ def _describe_gain(recalibration: Mapping[str, Any]) -> str:
     lower_bound, percent = format_gain_bound(recalibration), recalibration["gain_percent"]
     if not lower_bound:
         return (
-            f"Miscalibration is confirmed on held-out rows, but the gain in log loss by {name} is not"
+            f"Miscalibration is confirmed by cross-fitting, but the gain in log loss by {name} is not"
             f" ({describe_unconfirmed_gain(recalibration)})"
         )
     is_of_procedure = recalibration.get("gain_of") == GAIN_OF_PROCEDURE
     subject = f"Recalibration, here by {name}," if is_of_procedure else name[:1].upper() + name[1:]
     gain = lower_bound if percent is None else f"{format_gain_percent(percent)} ({lower_bound})"
-    return f"{subject} reduces the log loss by {gain}, confirmed on held-out rows"
+    return (
+        f"{subject} reduces the log loss by {gain}, confirmed by cross-fitting on these rows; this is valid only if the"
+        " model was not trained on them"
+    )
 
 
 def _name_with_temperature(method: str, summary: str) -> str:

@@ -1,0 +1,103 @@
+"""Recognize rows that a model or a calibrator was probably fitted to, because its predictions fit them too well."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+
+MIN_ROWS = 30
+MAX_PROBABILITIES = 2**20  # with more, a few fitted parameters do not matter
+SAMPLE_SIZE = 2**14  # number of probabilities from which accuracy and slope are estimated
+# Largest score of level and slope, in standard deviations. Both are smaller for fewer than one in 10⁴ calibrated models.
+MAX_SCORE = 0.01
+MIN_VALUES = 10  # number of different predictions; with fewer, scores of exactly 0 are less rare
+# A model whose log odds are too small by such a factor, which is significantly above the second one, and that is right
+# so often. Random forests on held-out rows reach about 4.
+MIN_SLOPE, MIN_SLOPE_LIMIT = 4.5, 2.0
+MIN_ACCURACY, MIN_ACCURACY_GAIN = 0.9, 0.05
+MIN_PROB = 1e-12  # inside of logarithms
+
+
+def training_row_notes(preds: Predictions) -> list[Note]:
+    """Return a note if the predictions fit the outcomes better than those of new rows would.
+
+    Level and slope of a logistic regression without penalty, and of isotonic regression, are exact on the rows that
+    they were fitted to. A flexible classifier is nearly always right there, although its confidence is moderate.
+    """
+    if preds.y is None or preds.kind == "multilabel" or preds.n < MIN_ROWS:
+        return []
+    if _has_exact_level_and_slope(preds):
+        return [
+            training_row_note("Calibration-in-the-large and calibration slope are exact (0 and 1), as on rows of the fit")
+        ]
+    if accuracies := _compare_accuracy_with_confidence(preds):
+        accuracy, confidence = accuracies
+        return [
+            training_row_note(
+                f"Accuracy, {100 * accuracy:.1f} %, is far above the mean confidence, {100 * confidence:.1f} %, as often"
+                " on rows of the fit"
+            )
+        ]
+    return []
+
+
+def training_row_note(fact: str) -> Note:
+    """Return the note on a fact that suggests that a model or calibrator was fitted to these rows."""
+    return Note(
+        "TN163",
+        f"{fact}. If the model or a calibrator was fitted to these rows, no result holds for others: pass rows that it"
+        " has not seen.",
+    )
+
+
+def _has_exact_level_and_slope(preds: Predictions) -> bool:
+    """Return whether mean prediction and event rate of every class, and the slope, agree far better than by chance."""
+    if preds.n * preds.k > MAX_PROBABILITIES:
+        return False
+    w = preds.w
+    p_first = preds.p if preds.p.ndim == 1 else preds.p[:, 0]
+    y = preds.y
+    assert y is not None
+    first = 1 if preds.p.ndim == 1 else 0
+    if not _is_tiny(w, (y == first) - p_first, p_first * (1 - p_first)):
+        return False
+    P, Y = preds.P.astype(np.float64), preds.Y
+    if not all(_is_tiny(w, Y[:, k] - P[:, k], P[:, k] * (1 - P[:, k])) for k in range(preds.k)):
+        return False
+    if len(np.unique(p_first)) < MIN_VALUES:
+        return False
+    scores, variances = _slope_scores(P, y, 1.0)
+    return _is_tiny(w, scores, variances)
+
+
+def _is_tiny(w: Array, scores: Array, variances: Array) -> bool:
+    """Return whether the weighted sum of scores is tiny beside its standard deviation."""
+    return bool(abs(w @ scores) <= MAX_SCORE * np.sqrt(w * w @ np.maximum(variances, 0)))
+
+
+def _slope_scores(P: Array, y: Array, slope: float) -> tuple[Array, Array]:
+    """Return the derivative of the log-likelihood of each row at a slope of the log-probabilities, and its variance."""
+    logs = np.log(np.maximum(P, MIN_PROB))
+    q = np.exp(slope * (logs - logs.max(axis=1, keepdims=True)))
+    q /= q.sum(axis=1, keepdims=True)
+    mean = (q * logs).sum(axis=1)
+    return logs[np.arange(len(y)), y] - mean, (q * logs * logs).sum(axis=1) - mean**2
+
+
+def _compare_accuracy_with_confidence(preds: Predictions) -> tuple[float, float] | None:
+    """Return accuracy and mean confidence of a sample if the former is far larger and the slope very steep."""
+    rows = slice(None, None, max(1, preds.n * preds.k // SAMPLE_SIZE))
+    p, y, w = preds.p[rows].astype(np.float64), preds.y, preds.w[rows]  # type: ignore[union-attr]
+    assert y is not None
+    y = y[rows]
+    P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+    confidence, accuracy = w @ P.max(axis=1) / w.sum(), w @ (P.argmax(axis=1) == y) / w.sum()
+    if accuracy < max(MIN_ACCURACY, confidence + MIN_ACCURACY_GAIN):
+        return None
+    scores, variances = _slope_scores(P, y, MIN_SLOPE_LIMIT)
+    if w @ scores <= 2 * np.sqrt(w * w @ variances) or w @ _slope_scores(P, y, MIN_SLOPE)[0] <= 0:
+        return None
+    return float(accuracy), float(confidence)

@@ -272,7 +272,7 @@ def test_predicted_classes_in_place_of_outcomes_are_noted_and_nothing_is_confirm
         calibrator = to.fit(preds, "auto")
         assert calibrator.calibration_map.name == "identity"
         audited = to.audit(preds, resamples=99)
-        assert audited.verdict["sentence"].startswith("The outcomes seem to be predicted classes")
+        assert audited.verdict["sentence"].startswith("The outcomes equal the predicted classes")
         assert audited.to_dict()["recalibration"]["confirmed"] is False
         assert codes(audited).count("TN186") == 1
         assert "TN186" in codes(to.measure(to.tally(preds), "ece", resamples=20))

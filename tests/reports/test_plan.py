@@ -38,7 +38,7 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - RECALIBRATION_WEIGHT))
     assert verdict["sentence"].startswith("Overconfident: predicts ")
     assert "Calibration rejected (family-wise p ≤ 0.0053)" in verdict["sentence"]
-    assert "confirmed on held-out rows" in verdict["sentence"]
+    assert "confirmed by cross-fitting on these rows" in verdict["sentence"]
     fix = overconfident.to_dict()["recalibration"]
     assert fix["chosen"] in ("temperature", "structured")
     assert float(fix["summary"].removeprefix("T = ").split(",")[0]) == pytest.approx(2.0, abs=0.25)

@@ -99,7 +99,7 @@ def test_a_gain_of_uncertain_size_is_not_said_to_be_a_reduction() -> None:
         if fix["confirmed"] and fix["gain_low"] <= 0:
             break
     assert re.search(
-        r"Miscalibration is confirmed on held-out rows, but the gain in log loss by .* is not \("
+        r"Miscalibration is confirmed by cross-fitting, but the gain in log loss by .* is not \("
         r"\d+\.\d % lower, 90 % confidence interval −0\.\d+ to 0\.\d+ nats per row\)\.",
         report.verdict["sentence"],
     )

@@ -212,8 +212,8 @@ class FittedCalibrator(Result):
         if self.fingerprint is None or BatchFingerprints.from_predictions(preds).single_name != self.fingerprint:
             return recalibrated
         text = (
-            f"The calibrator {self.method} was fitted to these rows, so errors are smaller than on new rows. Recalibrate"
-            " rows that it was not fitted to, or evaluate it by cross_fitted."
+            f"The calibrator {self.method} was fitted to these rows, so errors are smaller than on new rows."
+            " Recalibrate rows that it was not fitted to, or evaluate it by cross_fitted."
         )
         return add_note(recalibrated, Note("TN164", text))
 

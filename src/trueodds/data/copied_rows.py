@@ -50,11 +50,11 @@ def copied_row_notes(preds: Predictions) -> list[Note]:
         rows = _sample_rows(preds, size)
         equal = EqualRows.from_hashes(rows, _hash_rows(preds.p, rows), _hash_rows(_outcomes(preds), rows))
         differences = _compare_outcomes(preds, equal)
-        if differences.are_too_few:
+        if differences.differ_too_rarely:
             n_copies = int(np.count_nonzero(~equal.starts_pair))
             sample = "" if len(rows) == preds.n else f" of a sample of {len(rows):,}"
             return [_note(f"{n_copies:,} rows{sample} have the same prediction and outcome as another row")]
-        if differences.are_as_usual or len(rows) == preds.n:
+        if differences.differ_as_usual or len(rows) == preds.n:
             break
     if (multiple := _common_multiple(preds, rows)) > 1:
         return [_note(f"Each prediction occurs with each outcome in a multiple of {multiple} rows")]
@@ -142,7 +142,7 @@ class OutcomeDifferences(NamedTuple):
     n_similar_different: int  # outcomes that differ from that of the next smaller or next larger prediction, of 2 each
 
     @property
-    def are_too_few(self) -> bool:
+    def differ_too_rarely(self) -> bool:
         """Whether fewer outcomes differ than those of different cases would."""
         n_similar = self.n_similar_different
         return self.n_different <= MAX_SHARE_OF_DIFFERENCES * n_similar / 2 and bool(
@@ -150,7 +150,7 @@ class OutcomeDifferences(NamedTuple):
         )
 
     @property
-    def are_as_usual(self) -> bool:
+    def differ_as_usual(self) -> bool:
         """Whether many outcomes differ, so that a larger sample would not change the result."""
         return self.n_different > max(10, MAX_SHARE_OF_DIFFERENCES * self.n_similar_different / 2)
 

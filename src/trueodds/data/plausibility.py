@@ -57,14 +57,15 @@ def plausibility_notes(preds: Predictions) -> list[Note]:
     predictions. A sample of the rows usually rules out another order of the classes, and the first rows usually have
     all classes. Otherwise all rows are used. Cost: about a millisecond for any number of rows if that is sufficient.
     """
+    predicted_outcomes = check_predicted_outcomes(preds)
     return [
         *check_hard_labels(preds),
         *check_class_order(preds),
-        *check_predicted_outcomes(preds),
+        *predicted_outcomes,
         *check_confidences(preds),
         *check_observed_classes(preds),
         *copied_row_notes(preds),
-        *training_row_notes(preds),
+        *([] if predicted_outcomes else training_row_notes(preds)),  # which name the same cause
         *check_groups(preds),
     ]
 

@@ -212,8 +212,8 @@ class LogLoss(DecomposableScore):
             note_list.append(Note("TN104", text))
         elif not self.min_prob and (n_zeros := _count_zero_rows(view, counted)):
             text = (
-                f"{n_zeros:,} {'row has' if n_zeros == 1 else 'rows have'} a predicted probability of exactly 0, and none"
-                " of these outcomes was observed yet: one would make the log loss infinite. The interval does not"
+                f"{n_zeros:,} {'row has' if n_zeros == 1 else 'rows have'} a predicted probability of exactly 0, and"
+                " none of these outcomes was observed yet: one would make the log loss infinite. The interval does not"
                 " account for this; min_prob= bounds the loss."
             )
             note_list.append(Note("TN168", text))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from trueodds.core.errors import Note
 from trueodds.data.log_probabilities import exact_zeros
 from trueodds.data.plausibility import plausibility_notes

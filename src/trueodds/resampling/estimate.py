@@ -181,8 +181,8 @@ def _notes_on_small_error(estimator: Estimator, value: float, null_draws: Array)
     if not 0 <= value < IMPLAUSIBLE_SHARE * smallest:
         return []
     fact = (
-        f"The error, {format_number(value)}, is far below each of {null_draws.size:,} errors drawn for a calibrated model,"
-        f" of which the smallest is {format_number(smallest)}"
+        f"The error, {format_number(value)}, is far below each of {null_draws.size:,} errors drawn for a calibrated"
+        f" model, of which the smallest is {format_number(smallest)}"
     )
     return [training_row_note(fact)]
 

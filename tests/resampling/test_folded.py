@@ -21,7 +21,7 @@ def make_estimand(preds, name="ece", lens="positive", **settings):
 def make_gaps(gap, s):
     """Cells of 100 rows whose residuals scatter as the model says."""
     gap, s = np.asarray(gap, dtype=float), np.asarray(s, dtype=float)
-    return folded_normal.CellGaps(gap, s**2, s**2, np.full(len(gap), 100.0))
+    return folded_normal.CellGaps(gap, s**2, s**2, np.full(len(gap), 100.0), np.ones(len(gap)))
 
 
 def test_gaps_of_two_bins_by_hand():
@@ -96,16 +96,45 @@ def test_many_gaps_tell_their_own_law():
 
 def test_the_interval_by_hand():
     # V = .5, sd .1, bias between .05 and .2: low .5 − .2 − .196, high .45 + e + √(.196² + e²), e from n = 100
-    z, null = 1.959963984540054, np.full(99, 0.1)
-    interval = folded_normal.folded_normal_interval(0.5, 0.1, folded_normal.BiasBounds(0.05, 0.2), null, 0.95, 100, 1.0)
+    z, gaps = 1.959963984540054, make_gaps([0.5], [0.1])
+    interval = folded_normal.folded_normal_interval(
+        0.5, 0.1, gaps, folded_normal.BiasBounds(0.05, 0.2), 0.1, 0.95, 100, 1.0
+    )
     assert interval.low == pytest.approx(0.3 - 0.1 * z)
     assert interval.high == pytest.approx(0.45 + 0.1 * z)  # 4 n sd² = 4 > 1: outcomes vary as much as they can
-    rare = folded_normal.folded_normal_interval(0.5, 0.0, folded_normal.BiasBounds(0.0, 0.2), null, 0.95, 100, 1.0)
+    rare = folded_normal.folded_normal_interval(0.5, 0.0, gaps, folded_normal.BiasBounds(0.0, 0.2), 0.1, 0.95, 100, 1.0)
     assert rare.high == pytest.approx(0.5 + z**2 / 100)
     near = folded_normal.folded_normal_interval(
-        0.5, 0.1, folded_normal.BiasBounds(0.05, 0.2), np.full(99, 0.45), 0.95, 100, 1.0
+        0.5, 0.1, gaps, folded_normal.BiasBounds(0.05, 0.2), 0.45, 0.95, 100, 1.0
     )
     assert near.low == pytest.approx(0.05)  # V less the largest null draw
+
+
+@pytest.mark.parametrize(("n", "events"), [(100, 0), (500, 0), (2000, 0), (500, 1), (500, 3), (2000, 3)])
+def test_with_one_prediction_the_interval_is_the_distance_from_that_of_the_event_rate(n, events):
+    # The error |p − rate| is between the distances of p from both ends of Wilson's interval of the rate. The lower limit
+    # differs from it by at most two rows, because the rates of resamples are multiples of 1/n, and it is lower if the
+    # error is near the noise floor. Without events the error cannot be larger than p.
+    z, p, rate = 1.959963984540054, 0.02, events / n
+    center, half = (events + z**2 / 2) / (n + z**2), z * np.sqrt(rate * (1 - rate) * n + z**2 / 4) / (n + z**2)
+    low, high = max(0.0, center - half), center + half
+    nearest = 0.0 if low <= p <= high else min(abs(p - low), abs(p - high))
+    farthest = max(abs(p - low), abs(p - high))
+    for y, x in ((np.arange(n) < events, p), (np.arange(n) >= events, 1 - p)):
+        interval = to.measure(y.astype(int), np.full(n, x), "ece", lens="positive").interval
+        assert interval.low == pytest.approx(nearest, abs=2 / n)
+        assert interval.high == pytest.approx(farthest, abs=0.0005)
+        if events == 0:
+            assert interval.high == pytest.approx(p, rel=1e-9)
+
+
+def test_bins_without_events_can_have_a_smaller_error_but_no_larger_one():
+    # Two bins with p = .02 and .1, 300 rows each and no event: the rates may be up to 3.84 / 600 of all rows higher.
+    p = np.repeat([0.02, 0.1], 300)
+    estimate = to.measure(np.zeros(600, dtype=int), p, "ece", lens="positive")
+    # The numbers of rows in the bins vary too, which changes the error by ±1.96 · .04 / √600 = .0032 at most.
+    assert 0.06 <= estimate.interval.high < 0.0632
+    assert 0.06 - 3.84 / 600 - 0.0032 < estimate.interval.low < 0.06 - 3.84 / 600 + 0.0032
 
 
 def test_the_middle_of_two_biases_is_taken_off_a_difference():

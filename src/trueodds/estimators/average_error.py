@@ -82,6 +82,15 @@ class EqualWeightSums(BinSums):
         """Equal weight for every occupied bin."""
         return (self.bin_weight > 0) / (self.bin_weight > 0).sum() if self._is_mean_gap else None
 
+    def mean_gap_share(self) -> float:
+        """Weight of the bin that is most underweighted, relative to its share of the rows.
+
+        Bins that should have equally many rows can differ by one row.
+        """
+        row_weight = self.view.total / self.view.n_rows
+        largest_share = (self.binned.w.max() - row_weight) / self.view.total
+        return super().mean_gap_share() / max(1.0, largest_share * len(self.binned.w))
+
     def _average_gaps(self, w: Array, gap: Array, eligible: Array) -> Array:
         """Average of the gaps (…, bins) over the bins of positive weight."""
         return super()._average_gaps((w > 0).astype(np.float64), gap, eligible)

@@ -136,6 +136,10 @@ class BinnedError(HasPartition, Estimator):
         """The error as a function of sums per bin, with fixed bins; None if the partition depends on the labels."""
         return None if self.partition_for(view).uses_outcomes else self.bin_sums(view)
 
+    def mean_gap_share(self, view: View) -> float:
+        """Share of the absolute mean gap that bounds the error from below."""
+        return 0.0 if view.joint else self.bin_sums(view).mean_gap_share()
+
     def settings_used(self, view: View) -> dict[str, Any]:
         """Partition, distance and order that were used."""
         partition, bin_sums = self.partition_for(view), self.bin_sums(view)
@@ -220,6 +224,11 @@ class BinSums:
     def gap_weights(self) -> Array | None:
         """Weight of each bin if the error is a weighted mean of absolute gaps, else None."""
         return self.bin_weight / self.bin_weight.sum() if self._is_mean_gap else None
+
+    def mean_gap_share(self) -> float:
+        """1 if no gap of a bin cancels that of another one in the error, as they do in the mean gap, and otherwise 0."""
+        has_all_bins = np.isfinite(self.error.order) or bool((self.binned.n >= self.error.min_count).all())
+        return float(self.distance.is_norm and has_all_bins)
 
     @property
     def is_mean_total_variation(self) -> bool:

@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from trueodds.core.progress import Progress
-from trueodds.core.results import Estimate, Verdict
+from trueodds.core.results import Estimate, Interval, Verdict
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
+from trueodds.estimators.observed_expected import CalibrationInTheLarge
 from trueodds.hypotests.consistency_verdict import lens_result_from_draws
 from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues, required_group_draws
 from trueodds.hypotests.lens_family import lens_family
@@ -97,7 +98,7 @@ def analyze_rows(
         group_tests = _test_groups(preds, group_spec, ece, lenses[0], n_group_draws, alpha, group_rng)
     tests = _test_lenses(preds, lenses, resamples, n_draws, rng, progress)
     progress(0.25, "bootstrapping intervals")
-    scores, errors, tests = _estimate_scores_and_errors(preds, estimands, tests, level, estimate_rng)
+    scores, errors, mean_gap, tests = _estimate_scores_and_errors(preds, estimands, tests, level, estimate_rng)
     del estimands  # which hold the bin of each row in each view
     progress(0.55, "testing subgroups")
     group_results = AuditGroups()
@@ -116,7 +117,7 @@ def analyze_rows(
     in_the_large, z = calibration_in_the_large_of_rows(preds)
     return AuditResults(
         scores=scores,
-        errors=reconcile_intervals(errors, tests, preds.k, alpha),
+        errors=reconcile_intervals(errors, tests, preds.k, alpha, mean_gap),
         tests=tests,
         calibration_in_the_large=in_the_large,
         calibration_in_the_large_z=z,
@@ -127,7 +128,7 @@ def analyze_rows(
             *(note for note in group_results.notes if note not in tests[0].notes),
         ],
         groups=group_results,
-        standard_measures=standard_measures(preds, level, rng, ratio_rng),
+        standard_measures=standard_measures(preds, level, rng, ratio_rng, mean_gap),
     )
 
 
@@ -163,8 +164,8 @@ def _estimate_scores_and_errors(
     tests: Sequence[Verdict],
     level: float,
     rng: np.random.Generator,
-) -> tuple[list[Estimate], list[Estimate], list[Verdict]]:
-    """Return the scores, the errors, and the tests with the errors of their views added to their parts.
+) -> tuple[list[Estimate], list[Estimate], Interval | None, list[Verdict]]:
+    """Return the scores, the errors, the interval of the mean gap, and the tests with their errors added to their parts.
 
     `estimands` are the errors by lens. All estimates share their bootstrap resamples and null draws.
     """
@@ -179,12 +180,17 @@ def _estimate_scores_and_errors(
         draws_by_estimand[:] = noise_floor_draws(preds, estimands_to_draw, rng)
         return draws_by_estimand
 
-    estimates = estimate_all(preds, [*scores, *estimands], IntervalSpec(level=level), rng, draw_noise_floors)
+    default = estimands[0]
+    mean_gaps = [Estimand(CalibrationInTheLarge(), default.lens, default.views)] if len(default.views) == 1 else []
+    estimates = estimate_all(
+        preds, [*scores, *estimands, *mean_gaps], IntervalSpec(level=level), rng, draw_noise_floors
+    )
+    interval_of_mean_gap = estimates.pop().interval if mean_gaps else None
     tests = [
         _add_errors_to_parts(verdict, estimands, draws_by_estimand[len(scores) :])
         for verdict in _prepend_family(tests, estimands)
     ]
-    return estimates[: len(scores)], estimates[len(scores) :], tests
+    return estimates[: len(scores)], estimates[len(scores) :], interval_of_mean_gap, tests
 
 
 def _score_lens(preds: Predictions) -> Lens:

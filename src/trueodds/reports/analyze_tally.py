@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -54,7 +55,7 @@ def analyze_tally(
     n_draws = holm_resamples(resamples, tally.k, n_groups, alpha)
     score_lens = Canonical() if tally.kind == "classes" else lenses[0]
     scores = [_estimate_from_tally(tally, name, score_lens, n_draws, level, rng) for name in ("brier", "log_loss")]
-    errors, tests = [], []
+    errors, tests, gap_rng = [], [], copy.deepcopy(rng)  # the state in which the first error is resampled
     for i, lens in enumerate(lenses):
         progress(0.1 + 0.6 * i / len(lenses), f"testing {lens}")
         errors.append(_estimate_from_tally(tally, "ece", lens, n_draws, level, rng))
@@ -66,7 +67,10 @@ def analyze_tally(
     if groups.groups:
         joint_pvalues = [group.joint for group in groups.groups]
         tests = replace_family(tests, add_groups_to_family(tests[0], joint_pvalues, groups.min_pvalue))
-    errors = reconcile_intervals(errors, tests, tally.k, alpha)
+    mean_gap = None
+    if tally.kind != "multilabel":
+        mean_gap = _estimate_from_tally(tally, "calibration_in_the_large", lenses[0], n_draws, level, gap_rng).interval
+    errors = reconcile_intervals(errors, tests, tally.k, alpha, mean_gap)
     in_the_large, z = _calibration_in_the_large_of_tally(tally, lenses[0])
     return AuditResults(
         scores=scores,

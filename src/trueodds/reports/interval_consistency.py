@@ -13,12 +13,13 @@ RECONCILED_METHOD = "reconciled"  # the method of an interval that was changed; 
 
 
 def reconcile_intervals(
-    errors: Sequence[Estimate], tests: Sequence[Verdict], n_classes: int, alpha: float
+    errors: Sequence[Estimate], tests: Sequence[Verdict], n_classes: int, alpha: float, mean_gap: Interval | None = None
 ) -> list[Estimate]:
     r"""Make the intervals of the errors consistent with the tests and with each other.
 
-    An interval is extended to 0 if the test through the same lens does not reject. The interval of the canonical error
-    is raised to that of the confidence error and to K/2 times that of the mean error of the classes; its lower limit is
+    An interval is extended to 0 if the test through the same lens does not reject. That of the first error is extended
+    to the lower limit of the absolute mean gap only, whose interval through the same lens is `mean_gap`, because the
+    error is at least the absolute mean gap. The interval of the canonical error is raised to that of the confidence error and to K/2 times that of the mean error of the classes; its lower limit is
     raised only if the test through its lens rejects. A changed interval has the method `reconciled` and a note.
 
     Notes
@@ -32,13 +33,15 @@ def reconcile_intervals(
     """
     pvalues = {test.lens: test.pvalue for test in tests}
     by_lens = {error.lens: error for error in errors}
-    for lens, error in by_lens.items():
-        if error.interval is not None and error.interval.low > 0 and pvalues.get(lens, 0.0) > alpha:
+    for i, (lens, error) in enumerate(by_lens.items()):
+        smallest_low = max(0.0, mean_gap.low, -mean_gap.high) if i == 0 and mean_gap is not None else 0.0
+        if error.interval is not None and error.interval.low > smallest_low and pvalues.get(lens, 0.0) > alpha:
+            end = "0" if smallest_low == 0 else f"{format_number(smallest_low)}, the lower limit of the mean gap"
             by_lens[lens] = _replace_interval(
                 error,
-                replace(error.interval, low=0.0),
-                f"The interval of the {lens} error ({_format_interval(error.interval)}) is extended to 0, because the"
-                " test through the same lens does not reject calibration.",
+                replace(error.interval, low=smallest_low),
+                f"The interval of the {lens} error ({_format_interval(error.interval)}) is extended to {end}, because"
+                " the test through the same lens does not reject calibration.",
             )
     canonical = by_lens.get("canonical")
     if canonical is not None and canonical.interval is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -31,7 +32,11 @@ MAX_ICI_ROWS = 50_000  # with more rows the smoother of the ICI takes longer tha
 
 
 def standard_measures(
-    preds: Predictions, level: float, rng: np.random.Generator, ratio_rng: np.random.Generator | None = None
+    preds: Predictions,
+    level: float,
+    rng: np.random.Generator,
+    ratio_rng: np.random.Generator | None = None,
+    mean_gap: Interval | None = None,
 ) -> tuple[StandardMeasure, ...]:
     """Estimate the standard measures of clinical and credit-risk reports, with intervals of this level.
 
@@ -40,23 +45,30 @@ def standard_measures(
 
     The intervals of the O:E ratio and the ICI are computed as by `measure`. The O:E ratio uses `ratio_rng`, by default
     `rng`: with a generator in the initial state of an audit its interval is equal to that of `measure` with the same
-    seed. The ICI has fewer bootstrap resamples than in `measure`.
+    seed. `mean_gap` is the interval of calibration-in-the-large from `measure`; without it, as if all predicted classes
+    are correct, it is a Wald interval. The ICI has fewer bootstrap resamples than in `measure`.
     """
     if preds.kind == "multilabel" or preds.w.sum() <= 0:
         return ()
     (view,) = default_lens(preds).views(preds)
     cluster = preds.cluster
+
+    def in_the_large() -> StandardMeasure:
+        """Return calibration-in-the-large."""
+        measure = calibration_in_the_large_measure(view, cluster, wald)
+        return measure if mean_gap is None else replace(measure, interval=mean_gap)
+
     wald = WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
     if preds.kind == "classes" and preds.k > 2:
         slope = wald.measure("calibration_slope", *calibration_exponent(preds), 1.0)
-        return calibration_in_the_large_measure(view, cluster, wald), slope
+        return in_the_large(), slope
     try:
         coefficients = Cox().coefficients(view, cluster)
     except InputError:  # a probability of 0 or 1 has no logit
         coefficients = dict.fromkeys(("in_the_large", "slope"), Coefficient(np.nan, np.nan))
     slope = _coefficient_measure("calibration_slope", coefficients["slope"], 1.0, level)
     if preds.kind != "classes":
-        return calibration_in_the_large_measure(view, cluster, wald), slope
+        return in_the_large(), slope
     intercept = _coefficient_measure("calibration_intercept", coefficients["in_the_large"], 0.0, level)
     ratio_and_ici = [_observed_to_expected(preds, level, rng if ratio_rng is None else ratio_rng)]
     if preds.n <= MAX_ICI_ROWS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -23,8 +23,6 @@ from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.shared_resamples import SharedResamples
 
-# Values (views, draws), and norms (views, draws) of the centered residuals, or None if the statistic has no such norm.
-ValuesAndNorms = tuple[Array, Array | None]
 Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by draw
 
 MAX_RESAMPLED_ROWS = 200_000  # with more rows, multinomial counts over bins and outcomes are drawn: O(bins), not O(n)
@@ -39,6 +37,14 @@ RANDOM_GROUPS = 1000
 RANDOM_GROUPS_OF_MANY_CLASSES = 250
 MANY_CLASSES = 20
 MAX_GROUP_SUMS = 2**22  # sums over groups and bins, of each kind, in memory
+
+
+class ViewDraws(NamedTuple):
+    """Draws of the views of an estimand; each field has the shape (views, draws)."""
+
+    values: Array
+    norms: Array | None  # of the centered residuals; None if the statistic has no such norm
+    mean_gaps: Array | None = None  # mean outcome minus mean prediction; None unless the view is one with one score
 
 
 BootstrapPath = Literal["means", "cells", "groups", "vectors", "bins", "rows"]
@@ -95,9 +101,9 @@ def bootstrap(
         means_and_vectors = [*means, *vectors]
         results = _resample_means_and_vectors([estimands[i] for i in means_and_vectors], shared_resamples)
         for i, result in zip(means_and_vectors, results, strict=True):
-            resampled[i] = BootstrapResult(*result, resampled_units)
+            resampled[i] = _bootstrap_result(result, resampled_units)
         for i in binned:
-            resampled[i] = BootstrapResult(*_resample_bins(estimands[i], shared_resamples), resampled_units)
+            resampled[i] = _bootstrap_result(_resample_bins(estimands[i], shared_resamples), resampled_units)
         for i in row_based:
             resampled[i] = BootstrapResult(_evaluate_from_rows(shared_resamples, estimands[i]), None, resampled_units)
     return [resampled[i] for i in range(len(estimands))]
@@ -136,15 +142,13 @@ def _order_by_cell(preds: Predictions, estimand: Estimand) -> Array | None:
     return argsort_bins(cell_statistic.index, cell_statistic.size)
 
 
-def _resample_means_and_vectors(
-    estimands: Sequence[Estimand], shared_resamples: SharedResamples
-) -> list[ValuesAndNorms]:
-    """Return values and norms of each estimand. The multiplicities of a block are drawn once for all of them."""
+def _resample_means_and_vectors(estimands: Sequence[Estimand], shared_resamples: SharedResamples) -> list[ViewDraws]:
+    """Return the draws of each estimand. The multiplicities of a block are drawn once for all of them."""
     if not estimands:
         return []
     bootstraps = [_create_bootstrap(estimand, shared_resamples) for estimand in estimands]
 
-    def evaluate(multiplicities: Array) -> list[ValuesAndNorms]:
+    def evaluate(multiplicities: Array) -> list[ViewDraws]:
         """Values and norms of every estimand for a block of resamples."""
         return [estimand_bootstrap.evaluate_draws(multiplicities) for estimand_bootstrap in bootstraps]
 
@@ -165,8 +169,8 @@ def _create_bootstrap(estimand: Estimand, shared_resamples: SharedResamples) -> 
     return VectorBootstrap(estimand, shared_resamples.unit)
 
 
-def _resample_bins(estimand: Estimand, shared_resamples: SharedResamples) -> ValuesAndNorms:
-    """Return values and norms of a statistic on bins, for a few views at a time: a thousand may not fit into memory."""
+def _resample_bins(estimand: Estimand, shared_resamples: SharedResamples) -> ViewDraws:
+    """Return the draws of a statistic on bins, for a few views at a time: a thousand may not fit into memory."""
     views_per_block = max(1, MAX_ROWS_TIMES_VIEWS // max(1, shared_resamples.n))
     view_blocks = []
     for first in range(0, len(estimand.views), views_per_block):
@@ -205,7 +209,7 @@ def _resample_random_groups(estimand: Estimand, resamples: int, rng: np.random.G
     group_bootstrap = RandomGroupBootstrap(estimand, group, n_groups)
     shared_resamples = SharedResamples(n_groups, None, resamples, rng)
     blocks = shared_resamples.map_blocks(group_bootstrap.evaluate_draws, group_bootstrap.n_accumulators)
-    return BootstrapResult(*_concatenate(blocks, axis=1), "random groups")
+    return _bootstrap_result(_concatenate(blocks, axis=1), "random groups")
 
 
 def _has_many_vector_cells(estimand: Estimand) -> bool:
@@ -216,11 +220,22 @@ def _has_many_vector_cells(estimand: Estimand) -> bool:
     )
 
 
-def _concatenate(blocks: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
-    """Concatenate values and norms along views (axis 0) or draws (axis 1)."""
-    values = np.concatenate([values for values, _ in blocks], axis=axis)
-    norms = [norm for _, norm in blocks if norm is not None]
-    return values, np.concatenate(norms, axis=axis) if len(norms) == len(blocks) else None
+def _bootstrap_result(draws: ViewDraws, resampled_units: str) -> BootstrapResult:
+    """Return the bootstrap results of an estimand from its draws."""
+    return BootstrapResult(draws.values, draws.norms, resampled_units, draws.mean_gaps)
+
+
+def _concatenate(blocks: Sequence[ViewDraws], axis: int) -> ViewDraws:
+    """Concatenate draws along views (axis 0) or draws (axis 1)."""
+
+    def concatenate_existing(arrays: Sequence[Array | None]) -> Array | None:
+        """Concatenate arrays; None if one of them is None."""
+        existing = [array for array in arrays if array is not None]
+        return np.concatenate(existing, axis=axis) if len(existing) == len(arrays) else None
+
+    values = np.concatenate([block.values for block in blocks], axis=axis)
+    norms = concatenate_existing([block.norms for block in blocks])
+    return ViewDraws(values, norms, concatenate_existing([block.mean_gaps for block in blocks]))
 
 
 def _evaluate_from_rows(shared_resamples: SharedResamples, estimand: Estimand) -> Array:
@@ -259,11 +274,11 @@ class MeanBootstrap:
             shared_resamples.cluster,
         )
 
-    def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
+    def evaluate_draws(self, multiplicities: Array) -> ViewDraws:
         """Means of these resamples."""
         w, finite_sums, infinite_sums = self.sums.sum_cells(multiplicities)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(infinite_sums == 0, finite_sums / w, infinite_sums * np.inf).T, None
+            return ViewDraws(np.where(infinite_sums == 0, finite_sums / w, infinite_sums * np.inf).T, None)
 
 
 class _FixedBinBootstrap:
@@ -273,7 +288,7 @@ class _FixedBinBootstrap:
         self.layout, self.sums, self.observed_sums = layout, sums, observed_sums
         self.n_accumulators = layout.n_accumulators
 
-    def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
+    def evaluate_draws(self, multiplicities: Array) -> ViewDraws:
         """Values and centered norms of these resamples."""
         draws = list(
             zip(*(self.layout.split_by_view(sums) for sums in self.sums.sum_cells(multiplicities)), strict=True)
@@ -335,7 +350,7 @@ class VectorBootstrap:
             self.sums_by_view.append(sums)
             self.observed_sums.append(sums.sum_vectors(np.ones((1, len(sums.unit)), dtype=np.uint8)))
 
-    def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
+    def evaluate_draws(self, multiplicities: Array) -> ViewDraws:
         """Values and centered norms of these resamples."""
         step = max(1, MAX_BLOCK_SUMS // sum(sums.n_sums for sums in self.sums_by_view))
         sorted_multiplicities = [sums.sort_multiplicities(multiplicities) for sums in self.sums_by_view]
@@ -344,7 +359,7 @@ class VectorBootstrap:
             [self._evaluate_block([counts[a : a + step] for counts in sorted_multiplicities]) for a in starts], axis=1
         )
 
-    def _evaluate_block(self, multiplicities: Sequence[Array]) -> ValuesAndNorms:
+    def _evaluate_block(self, multiplicities: Sequence[Array]) -> ViewDraws:
         """Values and centered norms of a few resamples, whose multiplicities are sorted for each view."""
         draws = [
             sums.sum_vectors(view_multiplicities)
@@ -364,12 +379,12 @@ class ResidualBootstrap:
             for view, cell_statistic in zip(estimand.views, estimand.cell_statistics or (), strict=True)
         ]
 
-    def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
+    def evaluate_draws(self, multiplicities: Array) -> ViewDraws:
         """Values and centered norms of these resamples."""
         values, norms = zip(
             *(view_norms.residual_norms(multiplicities) for view_norms in self.norms_by_view), strict=True
         )
-        return np.stack(values) / 2, np.stack(norms) / 2
+        return ViewDraws(np.stack(values) / 2, np.stack(norms) / 2)
 
 
 _EstimandBootstrap = MeanBootstrap | BinBootstrap | VectorBootstrap | ResidualBootstrap
@@ -377,8 +392,8 @@ _EstimandBootstrap = MeanBootstrap | BinBootstrap | VectorBootstrap | ResidualBo
 
 def _values_and_norms(
     cell_statistics: Sequence[CellStatistic], observed: Sequence[Sums], draws: Sequence[Sums]
-) -> ValuesAndNorms:
-    """Values and centered norms of all views from observed and resampled sums; None if a view has no norm."""
+) -> ViewDraws:
+    """Values, centered norms and mean gaps of all views from observed and resampled sums."""
     values = np.stack(
         [cell_statistic.statistic(*drawn) for cell_statistic, drawn in zip(cell_statistics, draws, strict=True)]
     )
@@ -387,4 +402,9 @@ def _values_and_norms(
         for cell_statistic, (w, wp, wy), drawn in zip(cell_statistics, observed, draws, strict=True)
     ]
     existing_norms = [norm for norm in norms if norm is not None]
-    return values, np.stack(existing_norms) if len(existing_norms) == len(norms) else None
+    mean_gaps = None
+    if len(draws) == 1 and draws[0][1].ndim == 2:  # one score
+        w, wp, wy = draws[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean_gaps = ((wy - wp).sum(axis=-1) / w.sum(axis=-1))[None]
+    return ViewDraws(values, np.stack(existing_norms) if len(existing_norms) == len(norms) else None, mean_gaps)

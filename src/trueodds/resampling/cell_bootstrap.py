@@ -8,6 +8,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic
+from trueodds.estimators.observed_expected import CalibrationInTheLarge, Totals
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
 
@@ -23,6 +24,8 @@ class BootstrapResult:
     # (views, draws), norm of the residuals of each draw minus the observed residuals; None if the error is not a norm
     centered_norms: Array | None
     resampled_units: str  # what was drawn: "rows", "clusters", "cells" or "random groups"
+    # (views, draws), mean outcome minus mean prediction; None unless the view is a single one with one score
+    mean_gaps: Array | None = None
 
 
 def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> BootstrapResult:
@@ -31,6 +34,7 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
     With weights, with shares of votes, and in joint views the residual sums are normal with the observed (co)variance
     of the rows.
     """
+    initial_state = rng.bit_generator.state
     values: list[Array] = []
     norms_by_view: list[Array | None] = []
     for view, cell_statistic in zip(estimand.views, estimand.cell_statistics or (), strict=True):
@@ -55,7 +59,17 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
         norms_by_view.append(np.concatenate(defined_norms) if defined_norms else None)
     defined_views = [norm for norm in norms_by_view if norm is not None]
     centered_norms = np.stack(defined_views) if len(defined_views) == len(norms_by_view) else None
-    return BootstrapResult(np.stack(values), centered_norms, "cells")
+    mean_gaps = None
+    if len(estimand.views) == 1 and not estimand.views[0].joint:
+        # The draws of calibration-in-the-large from the same generator, whose only cell has other draws than the bins.
+        own_state, rng.bit_generator.state = rng.bit_generator.state, initial_state
+        view = estimand.views[0]
+        binned = pooled_view(view, Totals(CalibrationInTheLarge(), view))
+        w, wp, wy = _draw_binary_bins(binned, resamples, rng)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean_gaps = ((wy - wp) / w).T
+        rng.bit_generator.state = own_state
+    return BootstrapResult(np.stack(values), centered_norms, "cells", mean_gaps)
 
 
 def _weighted_bin_sums(binned: View) -> tuple[Array, Array, Array]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from trueodds.binning.uniform import Uniform
@@ -48,12 +50,13 @@ def estimate_from_tally(
         return estimate_score_from_tally(tally, estimator, lens, interval_spec)
     estimand = tally_estimand(tally, estimator, lens, aggregate)
     null_draws, reported_null_draws = None, None
+    resampling_rng = copy.deepcopy(rng)  # so that the resamples of all estimators begin with the same generator
     if interval_spec.interval is not None and not isinstance(estimator, ProperScore):
         null_draws, _ = tally_null_draws(tally, estimand, redraws, rng)
         if estimand.reported_estimand is not estimand:
             reported_null_draws, _ = tally_null_draws(tally, estimand.reported_estimand, redraws, rng)
     notes = tally_notes(tally, estimand)
-    return estimate_from_cells(estimand, interval_spec, rng, null_draws, notes, reported_null_draws)
+    return estimate_from_cells(estimand, interval_spec, resampling_rng, null_draws, notes, reported_null_draws)
 
 
 def value_from_tally(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str) -> float:

@@ -137,8 +137,9 @@ class ModelComparison(Settings):
         p-value.
         """
         a, b, has_no_interval = pair.a, pair.b, self.interval_spec.interval is None
-        interval = None if has_no_interval else pair.interval(self.interval_spec.level if level is None else level)
-        p, min_pvalue = (None, None) if has_no_interval else (pair.pvalue, pair.min_pvalue)
+        level = self.interval_spec.level if level is None else level
+        interval = None if has_no_interval else pair.interval(level)
+        p, min_pvalue = (None, None) if has_no_interval else (pair.pvalue_at(level), pair.min_pvalue)
         notes = [*notes, *_estimate_notes(a, b)]
         if not has_no_interval and interval is None:
             notes.append(Note("TN201", f"No interval: {pair.reason_without_interval or CONSTANT_OUTCOMES_TEXT}."))

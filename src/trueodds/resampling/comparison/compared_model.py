@@ -32,7 +32,7 @@ from trueodds.resampling.intervals.method import (
     needs_requested_row_resamples,
     resolve_method,
 )
-from trueodds.resampling.intervals.normal import normal_interval
+from trueodds.resampling.intervals.normal import normal_interval, wilson_shift
 from trueodds.resampling.intervals.percentile import jackknife
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
@@ -246,7 +246,7 @@ class ComparedModel:
             value=self.reported_value,
             sd=sd,
             bias=folded_normal.bias_bounds(folded_normal.cell_gaps(estimand, preds), null_mean, resampled_bias),
-            wilson_shift=folded_normal.wilson_shift(sd, n, folded_normal.max_influence(estimand)),
+            wilson_shift=wilson_shift(sd, n, folded_normal.max_influence(estimand)),
             clusters=clusters,
         )
 

@@ -193,6 +193,17 @@ class ErrorDifference:
             return max(pvalue_by_inversion(self.interval), self.min_pvalue or 0.0)
         return None if np.isnan(self._t_test_pvalue) else self._t_test_pvalue
 
+    def pvalue_at(self, level: float) -> float | None:
+        """Return the p-value, which is above 1 − `level` if the interval at that level contains 0.
+
+        It can be that of a t test, and the interval that of resamples. Where only the t test rejects, the p-value is
+        the one at which the interval excludes 0.
+        """
+        p, interval = self.pvalue, self.interval(level)
+        if p is None or interval is None or p > 1 - level or not interval.low <= 0 <= interval.high:
+            return p
+        return max(p, pvalue_by_inversion(self.interval))
+
     @cached_property
     def _t_test_pvalue(self) -> float:
         """p-value of a difference of means; NaN if they differ and the variance is 0."""
@@ -314,10 +325,12 @@ class SimultaneousDifferences:
         bonferroni = 1 - (1 - level) / self.n_hypotheses
         if self.max_t_draws is None:
             return bonferroni
-        n_above = int(np.floor((1 - level) * (1 + len(self.max_t_draws)))) - 1  # draws at or above the bound
-        if n_above < 1:
+        # So many draws may exceed the statistic of a pair whose adjusted p-value is at most 1 − level. The bound is the
+        # next draw, so that an interval excludes 0 exactly if the adjusted p-value is that small.
+        n_above = int(np.floor((1 - level) * (1 + len(self.max_t_draws)) + 1e-9)) - 1
+        if not 0 <= n_above < len(self.max_t_draws):
             return bonferroni
-        bound = float(np.sort(self.max_t_draws)[-n_above])
+        bound = float(np.sort(self.max_t_draws)[-1 - n_above])
         return float(min(bonferroni, max(level, 2 * ndtr(bound) - 1)))
 
     def adjusted_pvalue(self, p: float, *, swapped: bool = False) -> float:

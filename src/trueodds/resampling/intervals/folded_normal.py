@@ -23,10 +23,12 @@ from trueodds.estimators.base import CellStatistic, aggregation_weights
 from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
+from trueodds.resampling.intervals.normal import wilson_shift
 from trueodds.resampling.intervals.residual_norm import lower_limit_near_null
 
-GAP_SHRINKAGE = 1.1  # few cells: each gap shrinks by this many standard errors for the upper bound of the bias
-MIN_BIAS_SHARE = 0.5  # few cells: lower bound of the bias, as a share of the plug-in bias
+GAP_SHRINKAGE = 1.2  # few cells: each gap shrinks by this many standard errors for the upper bound of the bias
+# Few cells: lower bound of the bias, as a share of the plug-in bias, for small and for clear errors.
+MIN_BIAS_SHARES = (0.75, 0.5)
 CELLS_TRANSITION = (15.0, 45.0)  # effective numbers of cells between which bounds per cell give way to an estimate
 UPPER_BIAS_FACTOR, LOWER_BIAS_FACTOR = 1.4, 0.6  # many cells: bounds of the bias, as multiples of its estimate
 # Many cells: the uncertainty of the bias estimate, added to the lower and the upper margin per standard error of bias.
@@ -47,6 +49,30 @@ class CellGaps:
     sampling_variance: Array  # (cells,) its variance, estimated from the residuals
     null_variance: Array  # (cells,) its variance under calibration
     n_rows: Array  # (cells,) number of independent rows or clusters
+    skewness_sign: Array  # (cells,) 1 if more of the rarer outcome would widen the gap, −1 if it would narrow it, or 0
+
+    @property
+    def mixed_variance(self) -> Array:
+        """Sampling variance with N_PSEUDO_ROWS pseudo-rows of null variance, which is positive if outcomes are equal."""
+        return divide_or_zero(
+            self.n_rows * self.sampling_variance + N_PSEUDO_ROWS * self.null_variance, self.n_rows - 1 + N_PSEUDO_ROWS
+        )
+
+    def skewness(self, margin: float) -> tuple[float, float]:
+        """Skewness of the value for its lower and its upper limit, from −1 to 1 in units of the largest possible one.
+
+        More of the rarer outcome than in the sample widens some gaps and narrows others, which count by their variance.
+        A gap that is narrowed by more than its size is wider again, with the other sign; `margin` is the half-width of
+        the interval, by which it can change. The lower limit is only reduced, by at most the gaps that are narrowed.
+        """
+        variance = self.mixed_variance
+        total_variance = float(variance.sum())
+        if total_variance == 0 or margin == 0:
+            return 0.0, 1.0
+        is_narrowed = self.skewness_sign < 0
+        lower = -min(1.0, self.abs_gap[is_narrowed].sum() / (2 * margin)) * variance[is_narrowed].sum()
+        upper = np.where(is_narrowed, np.maximum(1 - self.abs_gap / margin, -1), 1) @ variance
+        return float(lower) / total_variance, float(upper) / total_variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +129,17 @@ def bias_bounds(gaps: CellGaps, null_mean: float, resampled_bias: float) -> Bias
         return BiasBounds(0.0, 0.0)
     # If the outcomes vary less than predicted, the bias is smaller than the null variance implies. This is used only
     # if a cell, or the total, is clearly miscalibrated. Elsewhere a low variance may be due to chance.
-    mixed_variance = divide_or_zero(
-        gaps.n_rows * gaps.sampling_variance + N_PSEUDO_ROWS * gaps.null_variance, gaps.n_rows - 1 + N_PSEUDO_ROWS
-    )
     overall_clear_share = _transition_share(gaps.abs_gap.sum() / noise_floor, CLEAR_ERROR_TRANSITION)
     cell_clear_share = np.clip(divide_or_zero(gaps.abs_gap, np.sqrt(variance)) - 1, 0.0, 1.0)
     clear_share = np.maximum(overall_clear_share, cell_clear_share)
-    std_errors = np.sqrt((1 - clear_share) * variance + clear_share * mixed_variance)
+    std_errors = np.sqrt((1 - clear_share) * variance + clear_share * gaps.mixed_variance)
     z_scores, total_std_error = divide_or_zero(gaps.abs_gap, std_errors), float(std_errors.sum())
     normal_null_mean = float(folded_excess(np.zeros(1))[0] * np.sqrt(gaps.null_variance).sum())
     small_cell_factor = max(1.0, null_mean / normal_null_mean) if normal_null_mean > 0 else 1.0
     # One row with probability .5 always has a gap of one standard error, so gaps of few rows are uninformative.
     informative_z = z_scores * np.clip((gaps.n_rows - 1) / (MIN_INFORMATIVE_ROWS - 1), 0.0, 1.0)
-    low = MIN_BIAS_SHARE * float(std_errors @ folded_excess(z_scores))
+    bias_share = MIN_BIAS_SHARES[0] + overall_clear_share * (MIN_BIAS_SHARES[1] - MIN_BIAS_SHARES[0])
+    low = bias_share * float(std_errors @ folded_excess(z_scores))
     high = float(std_errors @ folded_excess(np.maximum(informative_z - GAP_SHRINKAGE, 0.0)))
     effective_cells = total_std_error**2 / float(std_errors @ std_errors)
     many_cells_share = _transition_share(effective_cells, CELLS_TRANSITION)
@@ -166,34 +190,40 @@ def mean_excess(z: Array, s: Array) -> float:
 def folded_normal_interval(
     value: float,
     sd: float,
+    gaps: CellGaps,
     bias: BiasBounds,
-    null_draws: Array,
+    null_quantile: float,
     level: float,
     n: float,
     max_influence: float,
     *,
     critical_value: float | None = None,
 ) -> Interval:
-    r"""[V − b_high − z sd, V − b_low + m]: the value V minus its bias bounds, with the variance of the resamples.
+    r"""[V − b_high − m_low, V − b_low + m_high]: the value V minus its bias bounds, with the variance of the resamples.
 
-    With few cells the upper bound of the bias shrinks every gap by 1.1 standard errors, where the excess is larger, and
+    With few cells the upper bound of the bias shrinks every gap by 1.2 standard errors, where the excess is larger, and
     the lower bound is half of the plug-in excess. With many cells both bounds use the estimated distribution of the
-    gaps, and the margins include the uncertainty of this estimate. The upper margin is Wilson's,
+    gaps, and the margins include the uncertainty of this estimate. They are those of Wilson,
 
-    .. math:: m = e + \sqrt{(z\,\mathrm{sd})^2 + e^2}, \quad
-        e = \frac{z^2 h}{2n} \sqrt{1 - 4n\,\mathrm{sd}^2 / h^2}
+    .. math:: m_{high} = e + \sqrt{(z\,\mathrm{sd})^2 + e^2}, \quad
+        m_{low} = \sqrt{(z\,\mathrm{sd})^2 + e^2} - e, \quad
+        e = g\,\frac{z^2 h}{2n} \sqrt{1 - 4n\,\mathrm{sd}^2 / h^2}
 
-    with h = n times the largest influence of one row (`max_influence`) and n the effective number of independent rows.
-    z is the normal quantile, or the `critical_value` for the variance of few clusters. The margin stays positive if
-    outcomes are so rare that the resamples do not vary. If the value is plausible under calibration, the lower limit is
-    at most V minus the upper quantile of the null draws, which is exact at 0. The interval is extended to contain the
+    with h = n times the largest influence of one row (`max_influence`), n the effective number of independent rows, and
+    g the `skewness` of the limit, which is 1 or −1 in a single cell. z is the normal quantile, or the `critical_value`
+    for the variance of few clusters. The margins stay positive if outcomes are so rare that the resamples do not vary:
+    without events in a single cell, the interval is the distance of the prediction from Wilson's interval of the rate.
+    If the value is plausible under calibration, the lower limit is
+    at most V minus the `null_quantile` of calibrated models, which is exact at 0. The interval is extended to contain the
     value. Coverage: study `intervals`.
     """
     z = float(ndtri((1 + level) / 2)) if critical_value is None else critical_value
-    wilson_margin = z**2 * wilson_shift(sd, n, max_influence)
+    shift = z**2 * wilson_shift(sd, n, max_influence)
+    lower_shift, upper_shift = (shift * skewness for skewness in gaps.skewness(math.hypot(z * sd, shift)))
     lower_factor, upper_factor = bias.margin_factors
-    high = value - bias.low + wilson_margin + math.hypot(upper_factor * z * sd, wilson_margin)
-    low = lower_limit_near_null(max(0.0, value - bias.high - lower_factor * z * sd), value, null_draws, level)
+    high = value - bias.low + upper_shift + math.hypot(upper_factor * z * sd, upper_shift)
+    low = max(0.0, value - bias.high + lower_shift - math.hypot(lower_factor * z * sd, lower_shift))
+    low = lower_limit_near_null(low, value, null_quantile)
     return Interval(low, max(high, value), level, "folded-normal")
 
 
@@ -222,11 +252,6 @@ def folded_normal_difference(a: GapError, b: GapError, correlation: float, level
     wilson_margin = z**2 * max(a.wilson_shift, b.wilson_shift)
     margin = half_width + math.hypot(z * sd, wilson_margin)
     return Interval(center - margin, center + margin, level, "folded-normal")
-
-
-def wilson_shift(sd: float, n: float, max_influence: float) -> float:
-    """Wilson's shift e of `folded_normal_interval`, divided by z²; 0 if the variance is the largest possible one."""
-    return max_influence / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / max_influence) ** 2))
 
 
 def max_influence(estimand: Estimand) -> float:
@@ -260,7 +285,7 @@ def _gap_weights(cell_statistic: CellStatistic) -> Array | None:
 
 def _cell_gaps_of_view(
     view: View, cell_statistic: CellStatistic, weight: float, cluster: Array | None
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, ...]:
     """The columns of `CellGaps` for the cells of one view, whose weight in the aggregate is `weight`.
 
     `cluster` (n,) is the cluster of each row, or None for independent rows.
@@ -271,11 +296,12 @@ def _cell_gaps_of_view(
     assert binned.bin_index is not None
     share, w = weight * weights[binned.bin_index], binned.w
     gap, scale = binned.y - binned.p, (share / w) ** 2
+    skewness_sign = np.sign(gap) * np.sign(0.5 - binned.y)
     if cluster is None:
         ww = binned.sums("ww")
         sampling_variance = np.maximum(binned.sums("wwr") - gap**2 * ww, 0.0)
         null_variance = np.maximum(binned.sums("wwv"), 0.0)
-        return share * np.abs(gap), scale * sampling_variance, scale * null_variance, w**2 / ww
+        return share * np.abs(gap), scale * sampling_variance, scale * null_variance, w**2 / ww, skewness_sign
     # The independent terms are the residual sums of the rows of a cluster in a cell, whose signs the null draws flip.
     code = cluster.astype(np.int64) * cell_statistic.size + cell_statistic.index  # one for each cluster and cell
     _, first_rows, term = np.unique(code, return_index=True, return_inverse=True)
@@ -291,4 +317,4 @@ def _cell_gaps_of_view(
     sampling_variance = sum_by_cell((residual_sums - mass * means[cell]) ** 2)
     null_variance = sum_by_cell(residual_sums**2)
     n_rows = divide_or_zero(w**2, sum_by_cell(mass**2))
-    return share * np.abs(gap), scale * sampling_variance, scale * null_variance, n_rows
+    return share * np.abs(gap), scale * sampling_variance, scale * null_variance, n_rows, skewness_sign

@@ -21,7 +21,9 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean
 from trueodds.estimators.binned import BinnedError, BinSums
+from trueodds.estimators.observed_expected import CalibrationInTheLarge
 from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value, effective_sample_size
+from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, can_resample_groups
 from trueodds.resampling.cell_bootstrap import BootstrapResult
 from trueodds.resampling.estimand import Estimand, pooled_view
@@ -33,6 +35,7 @@ from trueodds.resampling.intervals.folded_normal import (
     has_gaps,
     max_influence,
 )
+from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.intervals.percentile import basic_interval, bca_interval, jackknife, percentile_interval
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 
@@ -181,11 +184,43 @@ def estimate_interval(
         method = "debiased-squares"
     interval_data = _IntervalData(preds, estimand, interval_spec, resampled, null_draws, rng, value)
     interval = INTERVAL_METHODS[method].compute(interval_data)
+    interval = _raise_to_mean_gap(interval, interval_data)
     if interval.low < interval.high:
         return interval, ""
     if np.isnan(interval.low + interval.high):
         return None, "the value is undefined in resamples without a row of some class or group"
     return None, CONSTANT_OUTCOMES_TEXT
+
+
+def _raise_to_mean_gap(interval: Interval, data: _IntervalData) -> Interval:
+    """Raise both limits to those of the absolute mean gap (calibration-in-the-large), if the error is at least that.
+
+    The interval of the mean gap is the one that `measure` gives with the same resamples. Methods without resamples use the
+    normal interval.
+    """
+    views, resampled, share = data.estimand.views, data.resampled, data.mean_gap_share
+    if share == 0:
+        return interval
+    mean_gap = Estimand(CalibrationInTheLarge(), data.estimand.lens, views)
+    value = float(mean_gap.values[0])
+    if resampled is None or resampled.mean_gaps is None:
+        gap_interval: Interval | None = _normal_interval_of_mean_gap(views[0], value, data.level)
+    else:
+        draws = BootstrapResult(resampled.mean_gaps, None, resampled.resampled_units)
+        method = resolve_method(mean_gap, data.spec, clustered=data.clusters is not None, cells=data.preds is None)
+        gap_interval, _ = estimate_interval(data.preds, mean_gap, method, data.spec, draws, None, data.rng)
+    if gap_interval is None:
+        return interval
+    gap_low, gap_high = min(gap_interval.low, value), max(gap_interval.high, value)
+    low, high = share * max(gap_low, -gap_high), share * max(gap_high, -gap_low)
+    return replace(interval, low=max(interval.low, low), high=max(interval.high, high))
+
+
+def _normal_interval_of_mean_gap(view: View, value: float, level: float) -> Interval:
+    """Normal interval of the mean gap of independent rows, whose estimate is `value`."""
+    gap = view.y - view.p
+    squares = view.sums("wwr") - view.sums("ww") * (2 * gap * value - value**2)  # Σw²(u − mean)² of the residuals u
+    return normal_interval(value, float(np.sqrt(max(squares.sum(), 0.0))) / view.total, level)
 
 
 def has_constant_outcomes(estimand: Estimand, method: str | None) -> bool:
@@ -231,6 +266,25 @@ class _IntervalData:
         """The value in each null draw."""
         assert self.null_draws_by_view is not None
         return self.estimand.combine_views(self.null_draws_by_view)
+
+    @property
+    def null_quantile(self) -> float:
+        """The value that a calibrated model exceeds so rarely that the interval may exclude 0.
+
+        It may do so half as often if the interval also excludes 0 together with that of the mean gap.
+        """
+        probability = (3 + self.level) / 4 if self.mean_gap_share > 0 else (1 + self.level) / 2
+        return float(np.quantile(self.null_draws, probability))
+
+    @cached_property
+    def mean_gap_share(self) -> float:
+        """Share of the absolute mean gap that is a lower bound of the error; 0 if there is none."""
+        views = self.estimand.views
+        return (
+            self.estimand.estimator.mean_gap_share(views[0])
+            if len(views) == 1 and self.spec.interval == "auto"
+            else 0.0
+        )
 
     @cached_property
     def clusters(self) -> EffectiveSampleSize | None:
@@ -347,11 +401,20 @@ def _noise_floor_bounds_interval(data: _IntervalData) -> Interval:
 def _folded_normal_interval(data: _IntervalData) -> Interval:
     """Interval of a weighted mean of absolute gaps, with bounds of its bias."""
     draws, null_draws = data.draws, data.null_draws
-    bias = bias_bounds(cell_gaps(data.estimand, data.preds), float(null_draws.mean()), float(draws.mean()) - data.value)
+    gaps = cell_gaps(data.estimand, data.preds)
+    bias = bias_bounds(gaps, float(null_draws.mean()), float(draws.mean()) - data.value)
     std = float(draws.std(ddof=1))
     influence = max_influence(data.estimand)
     return folded_normal_interval(
-        data.value, std, bias, null_draws, data.level, data.n, influence, critical_value=data.critical_value
+        data.value,
+        std,
+        gaps,
+        bias,
+        data.null_quantile,
+        data.level,
+        data.n,
+        influence,
+        critical_value=data.critical_value,
     )
 
 
@@ -369,6 +432,8 @@ def _residual_norm_interval(data: _IntervalData) -> Interval:
         data.null_draws,
         data.level,
         data.n,
+        max_influence(data.estimand),
+        null_quantile=data.null_quantile,
         smooth=smooth,
         critical_value=data.critical_value,
     )

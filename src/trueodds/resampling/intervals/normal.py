@@ -1,7 +1,8 @@
-"""Normal, Student t and Welch intervals from a standard error."""
+"""Normal, Student t and Welch intervals from a standard error, and the asymmetry of Wilson's interval."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from scipy.special import ndtri, stdtrit
@@ -27,3 +28,14 @@ def welch_interval(value: float, se: float, degrees: float, level: float) -> Int
     It excludes 0 exactly if the two-sided p-value of Welch's t-test is below 1 − level. Source: Welch (1947).
     """
     return replace(t_interval(value, se, degrees, level), method="welch")
+
+
+def wilson_shift(sd: float, n: float, max_influence: float) -> float:
+    r"""Return Wilson's shift of both limits of a mean, divided by z²; 0 if the variance is the largest possible one.
+
+    .. math:: \frac{h}{2n} \sqrt{1 - 4n\,\mathrm{sd}^2 / h^2}
+
+    with h = n times the largest influence of one row (`max_influence`). For the rate p of an event it is
+    :math:`|1 - 2p| / 2n`, and positive if the event is so rare that resamples do not vary.
+    """
+    return max_influence / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / max_influence) ** 2))

@@ -14,6 +14,7 @@ from trueodds.estimators.base import CellStatistic, Mean
 from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.pvalues import TIE_TOLERANCE
 
 
 def percentile_interval(draws: Array, level: float) -> Interval:
@@ -41,7 +42,9 @@ def bca_interval(value: float, draws: Array, jackknife_values: Array, level: flo
     `jackknife_values`. If all resamples are strictly on one side of the estimate, the percentile interval is returned.
     Source: Efron (1987).
     """
-    share_below = ((draws < value).sum() + (draws <= value).sum()) / (2 * len(draws))
+    # Rounding must not separate equal values: of a rate with few events, many resamples have the observed value.
+    tolerance = TIE_TOLERANCE * np.abs(draws[np.isfinite(draws)]).max(initial=abs(value))
+    share_below = ((draws < value - tolerance).sum() + (draws <= value + tolerance).sum()) / (2 * len(draws))
     if not 0 < share_below < 1:
         return percentile_interval(draws, level)
     z0 = ndtri(share_below)

@@ -112,7 +112,7 @@ def test_the_interval_by_hand():
 
 @pytest.mark.parametrize(("n", "events"), [(100, 0), (500, 0), (2000, 0), (500, 1), (500, 3), (2000, 3)])
 def test_with_one_prediction_the_interval_is_the_distance_from_that_of_the_event_rate(n, events):
-    # The error |p − rate| is between the distances of p from both ends of Wilson's interval of the rate. The lower limit
+    # The error |p − rate| is between the distances of p from both ends of Wilson's interval of the rate. The lower end
     # differs from it by at most two rows, because the rates of resamples are multiples of 1/n, and it is lower if the
     # error is near the noise floor. Without events the error cannot be larger than p.
     z, p, rate = 1.959963984540054, 0.02, events / n

@@ -226,7 +226,7 @@ class BinSums:
         return self.bin_weight / self.bin_weight.sum() if self._is_mean_gap else None
 
     def mean_gap_share(self) -> float:
-        """1 if no gap of a bin cancels that of another one in the error, as they do in the mean gap, and otherwise 0."""
+        """1 if gaps of bins do not cancel in the error, as they do in the mean gap, and otherwise 0."""
         has_all_bins = np.isfinite(self.error.order) or bool((self.binned.n >= self.error.min_count).all())
         return float(self.distance.is_norm and has_all_bins)
 

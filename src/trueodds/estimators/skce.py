@@ -43,7 +43,9 @@ class SquaredKernelError(Estimator):
     kernel : str or callable, default="exponential"
         "exponential", "gaussian" or "tv-exponential", or a function k(P, Q) of the vectors.
     bandwidth : float or "median", default="median"
-        Bandwidth of the kernel. "median" is the median distance of the predictions, which uses no labels.
+        Bandwidth of the kernel. "median" is the median distance of the predictions, which uses no labels. It is
+        that of all ordered pairs of rows, including each row with itself at the distance 0, so that a weight of 2 has
+        the effect of two rows; without these n of n² pairs it is slightly larger. Above 1,000 rows it uses 1,000.
     block_size : int, optional
         Rows per block. The default is a hundredth of all rows up to 1,000, or fewer if there would be more than 10⁸
         pairs. An incomplete last block counts with the pairs that it has.

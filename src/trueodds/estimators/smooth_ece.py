@@ -45,9 +45,8 @@ class SmoothError(DistinctScoreError):
     .. math:: N_\sigma = \int_0^1 \Big|\tfrac1w \sum_i w_i (y_i - p_i)\, K_\sigma(t, p_i)\Big|\, dt, \quad
         \mathrm{smECE} = N_{\sigma^*} \text{ where } N_{\sigma^*} = \sigma^*
 
-    :math:`N_\sigma` decreases in σ, so the fixed point is unique: the bandwidth equals the error. smECE is within
-    constant factors of the distance to the nearest calibrated predictions, and small changes of the predictions change
-    it little. Compared with [1]_, all images of the reflection are used, and the value is exact to 1e-6. Shapes: a
+    :math:`N_\sigma` decreases in σ, so the fixed point is unique: the bandwidth equals the error. With the
+    smallest mean change d of the predictions that would calibrate them, smECE lies between d/2 and 2√d. Compared with [1]_, all images of the reflection are used, and the value is exact to 1e-6. Shapes: a
     binary view (n,).
 
     Units: probability, in [0, 1]; 0 is best. The value is at least the absolute mean gap and at most the ECE over

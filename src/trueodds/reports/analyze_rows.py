@@ -165,7 +165,7 @@ def _estimate_scores_and_errors(
     level: float,
     rng: np.random.Generator,
 ) -> tuple[list[Estimate], list[Estimate], Interval | None, list[Verdict]]:
-    """Return the scores, the errors, the interval of the mean gap, and the tests with their errors added to their parts.
+    """Return the scores, the errors, the interval of the mean gap, and the tests with the errors of their views added.
 
     `estimands` are the errors by lens. All estimates share their bootstrap resamples and null draws.
     """

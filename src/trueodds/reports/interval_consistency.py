@@ -13,7 +13,11 @@ RECONCILED_METHOD = "reconciled"  # the method of an interval that was changed; 
 
 
 def reconcile_intervals(
-    errors: Sequence[Estimate], tests: Sequence[Verdict], n_classes: int, alpha: float, mean_gap: Interval | None = None
+    errors: Sequence[Estimate],
+    tests: Sequence[Verdict],
+    n_classes: int,
+    alpha: float,
+    mean_gap: Interval | None = None,
 ) -> list[Estimate]:
     r"""Make the intervals of the errors consistent with the tests and with each other.
 

@@ -53,7 +53,7 @@ class CellGaps:
 
     @property
     def mixed_variance(self) -> Array:
-        """Sampling variance with N_PSEUDO_ROWS pseudo-rows of null variance, which is positive if outcomes are equal."""
+        """Sampling variance with pseudo-rows of null variance, which is positive also if all outcomes are equal."""
         return divide_or_zero(
             self.n_rows * self.sampling_variance + N_PSEUDO_ROWS * self.null_variance, self.n_rows - 1 + N_PSEUDO_ROWS
         )
@@ -199,7 +199,7 @@ def folded_normal_interval(
     *,
     critical_value: float | None = None,
 ) -> Interval:
-    r"""[V − b_high − m_low, V − b_low + m_high]: the value V minus its bias bounds, with the variance of the resamples.
+    r"""[V − b_high − m_low, V − b_low + m_high]: the value V minus its bias bounds, with margins of the resamples.
 
     With few cells the upper bound of the bias shrinks every gap by 1.2 standard errors, where the excess is larger, and
     the lower bound is half of the plug-in excess. With many cells both bounds use the estimated distribution of the

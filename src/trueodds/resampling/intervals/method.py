@@ -280,11 +280,9 @@ class _IntervalData:
     def mean_gap_share(self) -> float:
         """Share of the absolute mean gap that is a lower bound of the error; 0 if there is none."""
         views = self.estimand.views
-        return (
-            self.estimand.estimator.mean_gap_share(views[0])
-            if len(views) == 1 and self.spec.interval == "auto"
-            else 0.0
-        )
+        if len(views) > 1 or self.spec.interval != "auto":
+            return 0.0
+        return self.estimand.estimator.mean_gap_share(views[0])
 
     @cached_property
     def clusters(self) -> EffectiveSampleSize | None:

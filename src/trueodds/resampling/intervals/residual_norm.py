@@ -33,15 +33,17 @@ def residual_norm_interval(
 
     By the triangle inequality the error exceeds the truth by at most the norm of the residual noise, so the lower limit
     is valid despite the upward bias. q is the larger one of the quantile of the resamples and the `null_quantile`,
-    because a bin with one row has no variance in the resamples. If the error is clearly larger than both (from 2.5 to 3.5 times their
-    means), it behaves like a mean: the lower limit is then V − bias − z sd(V*), with the bias of the resamples, if that
-    is higher. This is not used for the maximum over bins, which is not `smooth`. The upper margin
+    because a bin with one row has no variance in the resamples. If the error is clearly larger than the noise (from 2.5
+    to 3.5 times the mean norm of the resamples and of the null draws), it behaves like a mean: the lower limit is then
+    V − bias − z sd(V*), with the bias of the resamples, if that is higher. This is not used for the maximum over bins,
+    which is not `smooth`. The upper margin
 
     .. math:: m = e + \sqrt{(z\,\mathrm{sd})^2 + e^2}
 
     with z² times the `wilson_shift` as e stays positive if outcomes are so rare that the resamples do not vary. n is
-    the effective number of independent rows, and `max_influence` n times the largest influence of one of them. z is the normal quantile, or the `critical_value` for the variance of few clusters. Coverage is measured by
-    `python -m benchmarks coverage`; at truth 0 no interval can cover from both sides.
+    the effective number of independent rows, and `max_influence` n times the largest influence of one of them. z is
+    the normal quantile, or the `critical_value` for the variance of few clusters. Coverage is measured by `python -m
+    benchmarks coverage`; at truth 0 no interval can cover from both sides.
     """
     z, resampled_quantile = float(ndtri((1 + level) / 2)), float(np.quantile(centered_norms, (1 + level) / 2))
     if critical_value is not None:  # for few clusters all quantiles are scaled by the same factor
@@ -103,8 +105,8 @@ def noise_floor_bounds_interval(
     predicted or the curve is flat: measured .4 to 1.05 of φ, where φ is the noise floor corrected for underdispersion.
     The margin m is Wilson's as in `residual_norm_interval`, with an influence of at most 2√V + z²/n: a row whose rate
     differs by d from its prediction changes V by up to 2d, and V is the mean of d². The interval is extended to contain
-    the value. If the value is plausible under calibration, the lower limit is that of `lower_limit_near_null`. Coverage: study
-    `intervals`.
+    the value. If the value is plausible under calibration, the lower limit is that of `lower_limit_near_null`.
+    Coverage: study `intervals`.
     """
     z = float(ndtri((1 + level) / 2)) if critical_value is None else critical_value
     sd = float(draws.std(ddof=1))

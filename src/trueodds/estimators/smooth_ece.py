@@ -46,8 +46,10 @@ class SmoothError(DistinctScoreError):
         \mathrm{smECE} = N_{\sigma^*} \text{ where } N_{\sigma^*} = \sigma^*
 
     :math:`N_\sigma` decreases in σ, so the fixed point is unique: the bandwidth equals the error. With the
-    smallest mean change d of the predictions that would calibrate them, smECE lies between d/2 and 2√d. Compared with [1]_, all images of the reflection are used, and the value is exact to 1e-6. Shapes: a
-    binary view (n,).
+    smallest mean change d of the predictions that would calibrate them, smECE lies between d/2 and 2√d. Compared with
+    [1]_, all images of the reflection are used. The numerical error is below 1e-6, and usually below 1e-7: a finer
+    integral would slow the draws, and a draw with the observed outcomes must have the observed value. Shapes: a binary
+    view (n,).
 
     Units: probability, in [0, 1]; 0 is best. The value is at least the absolute mean gap and at most the ECE over
     distinct scores.

@@ -22,9 +22,10 @@ def reconcile_intervals(
     r"""Make the intervals of the errors consistent with the tests and with each other.
 
     An interval is extended to 0 if the test through the same lens does not reject. That of the first error is extended
-    to the lower limit of the absolute mean gap only, whose interval through the same lens is `mean_gap`, because the
-    error is at least the absolute mean gap. The interval of the canonical error is raised to that of the confidence error and to K/2 times that of the mean error of the classes; its lower limit is
-    raised only if the test through its lens rejects. A changed interval has the method `reconciled` and a note.
+    only to the lower limit of the absolute mean gap, whose interval through the same lens is `mean_gap`, because the
+    error is at least the absolute mean gap. The interval of the canonical error is raised to that of the confidence
+    error and to K/2 times that of the mean error of the classes; its lower limit is raised only if the test through its
+    lens rejects. A changed interval has the method `reconciled` and a note.
 
     Notes
     -----

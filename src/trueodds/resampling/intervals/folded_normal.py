@@ -213,9 +213,8 @@ def folded_normal_interval(
     g the `skewness` of the limit, which is 1 or −1 in a single cell. z is the normal quantile, or the `critical_value`
     for the variance of few clusters. The margins stay positive if outcomes are so rare that the resamples do not vary:
     without events in a single cell, the interval is the distance of the prediction from Wilson's interval of the rate.
-    If the value is plausible under calibration, the lower limit is
-    at most V minus the `null_quantile` of calibrated models, which is exact at 0. The interval is extended to contain the
-    value. Coverage: study `intervals`.
+    If the value is plausible under calibration, the lower limit is at most V minus the `null_quantile` of calibrated
+    models, which is exact at 0. The interval is extended to contain the value. Coverage: study `intervals`.
     """
     z = float(ndtri((1 + level) / 2)) if critical_value is None else critical_value
     shift = z**2 * wilson_shift(sd, n, max_influence)

@@ -195,8 +195,8 @@ def estimate_interval(
 def _raise_to_mean_gap(interval: Interval, data: _IntervalData) -> Interval:
     """Raise both limits to those of the absolute mean gap (calibration-in-the-large), if the error is at least that.
 
-    The interval of the mean gap is the one that `measure` gives with the same resamples. Methods without resamples use the
-    normal interval.
+    The interval of the mean gap is the one that `measure` gives with the same resamples. Methods without resamples use
+    the normal interval.
     """
     views, resampled, share = data.estimand.views, data.resampled, data.mean_gap_share
     if share == 0:

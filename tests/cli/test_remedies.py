@@ -36,6 +36,17 @@ def test_columns_of_logits_are_named_as_they_are_called(run: Run, folder: Path) 
     assert run("measure", logits, "--logits", "z_*").exit_code == 0
 
 
+@pytest.mark.parametrize("command", ["audit", "measure", "test", "tally"])
+def test_a_file_of_a_regression_is_referred_to_the_page_of_forecasts(run: Run, folder: Path, command: str) -> None:
+    heat = table(folder / "heat.csv", celsius=20 * P + 10.05, predicted=20 * P + 9.0)
+    output = ("--out", folder / "heat.tally.json") if command == "tally" else ()
+    for option in ("--probs", "--logits"):
+        error = labelled(run(command, heat, "--label", "celsius", option, "predicted", *output).stderr)
+        assert error["code"] == "TO106"
+        assert error["fix"].startswith("These look like the outcomes of a regression: turn its forecasts")
+        assert error["fix"].endswith("docs/how_to/forecasts.md shows.")
+
+
 def test_a_missing_column_is_answered_with_the_columns_in_their_order(run: Run, folder: Path) -> None:
     error = labelled(run("audit", table(folder / "x.csv", score=P, target=Y)).stderr)
     assert error["fix"] == (

@@ -109,6 +109,45 @@ def test_a_fraction_is_no_label_and_the_fix_names_votes() -> None:
         Predictions([0, 0.5, 1], P2)
 
 
+TEMPERATURES = [17.2, 21.9, 20.4]  # outcomes of a regression
+FORECASTS = [18.0, 21.0, 19.5]
+
+
+@pytest.mark.parametrize("forecasts", [FORECASTS, P2, np.rint(FORECASTS), np.stack([FORECASTS, FORECASTS], axis=1)])
+def test_outcomes_of_a_regression_are_recognized_whatever_the_forecasts(forecasts: Any) -> None:
+    with refused("TO106", "17.2 in row 0", fix="look like the outcomes of a regression: turn its forecasts"):
+        Predictions(TEMPERATURES, forecasts)
+    with refused("TO106", "17.2 in row 0", fix="outcomes of a regression"):
+        Predictions.from_logits(TEMPERATURES, forecasts)
+    with refused("TO106", "'17.2' in row 0", fix="outcomes of a regression"):
+        Predictions([str(y) for y in TEMPERATURES], forecasts)
+
+
+def test_counts_beside_one_number_per_row_may_be_outcomes_of_a_regression_or_classes() -> None:
+    for forecasts in (FORECASTS, P2):
+        with refused("TO105", "7 in row 0", fix="probabilities of all; if they are the outcomes of a regression"):
+            Predictions([7, 0, 3], forecasts)
+    with refused("TO106", "0.3 in row 0", fix="shares; for the outcomes of a regression"):
+        Predictions([0.3, 0.6, 0.1], P2)
+
+
+def test_binary_labels_beside_other_numbers_are_not_taken_for_a_regression() -> None:
+    for y in ([0, 1, 1], [0.0, 1.0, 1.0]):
+        with refused("TO102", "-2.5 in row 1", fix="If these are logits"):
+            Predictions(y, [0.5, -2.5, 1.5])
+    with refused("TO109", fix="swap"):
+        Predictions([-1.2, 0.3, 2.5], [0, 1, 1])
+
+
+def test_ratings_that_are_fractions_are_passed_as_classes() -> None:
+    ratings = [0.5, 1.5, 1]
+    with refused("TO106", "0.5 in row 0", fix="classes=[0.5, 1, 1.5]"):
+        Predictions(ratings, THREE)
+    preds = Predictions(ratings, THREE, classes=[0.5, 1, 1.5])
+    assert preds.y is not None
+    assert preds.y.tolist() == [0, 2, 1]
+
+
 @pytest.mark.parametrize(
     "y",
     [

@@ -25,6 +25,8 @@ def refuse_swapped(y: Array, p: Array) -> None:
             fix,
         )
     if y.ndim == 1 and p.ndim == 1 and (is_integer_or_text or (is_integral_float and np.isfinite(p).all())):
+        if not (np.nanmin(y) >= 0 and np.nanmax(y) <= 1) and len(np.unique(p)) > 2:
+            return  # outcomes of a regression and rounded forecasts, which are no labels of two classes
         raise InputError(
             "TO109",
             "The arguments look swapped: y_true has fractions, y_prob has whole numbers.",

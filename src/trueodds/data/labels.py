@@ -30,6 +30,7 @@ UNKNOWN_LABEL = -1  # stands for a label that is not known, in the outcomes of i
 # Texts that say whether an answer was correct, or any other statement is true.
 _TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0", "correct", "right", "pass", "passed")
 _FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "incorrect", "wrong", "fail", "failed")
+REGRESSION_REMEDY = "turn its forecasts into probabilities of events, as docs/how_to/forecasts.md shows."
 TRUTH_REMEDY = "Write true or false, 1 or 0, yes or no."
 
 
@@ -78,14 +79,9 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
     if y.dtype.kind in "US" or (has_names and not labels_are_positions(names)):
         return _labels_to_numbers(y, names, has_names, suggest_classes(y, k, is_single=is_single))
     if y.dtype.kind == "f":
-        if (y != np.rint(y)).any():
-            refuse_first_invalid(
-                y,
-                y != np.rint(y),
-                "TO106",
-                "Labels must be whole numbers.",
-                "For votes or soft labels pass y_true as (n, K) shares.",
-            )
+        if (is_fraction := y != np.rint(y)).any():
+            fix = _fraction_remedy(y, k, is_single=is_single)
+            refuse_first_invalid(y, is_fraction, "TO106", "Labels must be whole numbers.", fix)
     elif y.dtype.kind not in "biu":
         raise InputError(
             "TO106", "Labels must be integers or names.", f"dtype {y.dtype}", "Convert them to integers or to text."
@@ -95,12 +91,25 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
         n_labels = len(np.unique(y))
         if y.min() == -1 and y.max() < k < n_labels:  # every class and -1
             fix = "-1 may mean that a label is unknown: remove those rows; rows are never dropped silently."
-        if n_labels == k:
+        elif n_labels == k:
             fix = suggest_classes(y, k, is_single=is_single)  # "Pass …"
             if y.min() == 1:
                 fix = f"If they start at 1, subtract 1, or p{fix[1:]}"
+        elif is_single and n_labels > k:
+            fix = "If these are classes, select the probabilities of all"
+            fix += f"; if they are the outcomes of a regression, {REGRESSION_REMEDY}"
         refuse_first_invalid(y, (y < 0) | (y >= k), "TO105", f"Labels must lie in 0..{k - 1}.", fix)
     return y.astype(np.int64, copy=False)
+
+
+def _fraction_remedy(y: Array, k: int, *, is_single: bool) -> str:
+    """Return the remedy for labels (n,) that are fractions: soft labels, codes of k classes, or a regression's."""
+    if y.min() >= 0 and y.max() <= 1:
+        fix = "For votes or soft labels pass y_true as (n, K) shares"
+        return f"{fix}; for the outcomes of a regression, {REGRESSION_REMEDY}"
+    if len(np.unique(y)) <= k:
+        return suggest_classes(y, k, is_single=is_single)
+    return f"These look like the outcomes of a regression: {REGRESSION_REMEDY}"
 
 
 def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = None) -> str:
@@ -114,7 +123,7 @@ def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = N
     'Remove rows whose label is unknown, or select the probabilities of all classes.'
     """
     is_text = y.dtype.kind in "US" or y.dtype.kind == "O"
-    labels: list[Any] = sorted({str(label) if is_text else int(label) for label in np.unique(y)})
+    labels: list[Any] = sorted({str(label) if is_text else to_number(to_plain_name(label)) for label in np.unique(y)})
     if len(labels) > k:
         return "Remove rows whose label is unknown, or select the probabilities of all classes."
     if column is not None:  # the class that the name of a single column ends with is the second
@@ -140,6 +149,9 @@ def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy
             rarest = labels[int(np.argmin(counts))]
             row = int(np.argmax(y == rarest))
             got = f"{len(labels):,} labels for {len(names)} classes, such as {describe(str(rarest))} in row {row}"
+            label_numbers = [to_number(label) for label in labels.tolist()]
+            if None not in label_numbers and any(isinstance(number, float) for number in label_numbers):
+                remedy = f"If these are the outcomes of a regression, {REGRESSION_REMEDY}"
         raise InputError("TO106", problem, got, remedy)
     position_of_name = {str(name): i for i, name in enumerate(names)}
     numbers = class_numbers(names)

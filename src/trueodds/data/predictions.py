@@ -117,12 +117,13 @@ class Predictions(PredictionArrays):
         k = 2 if p.ndim == 1 else p.shape[1]
         names = check_class_names(classes, k)
         arrays.check_same_length(y_raw, p, "y_true", "y_prob")
-        notes = column_notes + check_probabilities(p, p_raw.dtype, sum_tolerance, check_sums=True)
+        # Outcomes first: those of a regression are recognized, while its forecasts could be logits or percentages.
         votes = counts = y = None
         if y_raw.ndim == 2:
             votes, counts = check_votes(y_raw, k)
         else:
             y = check_labels(y_raw, k, names, has_names=classes is not None, is_single=p.ndim == 1)
+        notes = column_notes + check_probabilities(p, p_raw.dtype, sum_tolerance, check_sums=True)
         self._set_checked(
             p, names, kind="classes", y=y, votes=votes, counts=counts, dtype=p_raw.dtype.name, notes=tuple(notes),
             weight=weight, group=group, cluster=cluster,

@@ -26,7 +26,7 @@ _ROW_BITS = 40  # number of bits of an id that hold the row; the higher bits hol
 
 # Codes of the errors of labels that are no class numbers, with the dtype kind of the labels; the remedy lists the
 # labels as `classes`.
-_LABEL_ERRORS = {("TO106", "U"), ("TO105", "i"), ("TO105", "f")}
+_LABEL_ERRORS = {("TO106", "U"), ("TO106", "f"), ("TO105", "i"), ("TO105", "f")}
 
 
 @dataclass(frozen=True, slots=True)

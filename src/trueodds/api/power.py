@@ -128,7 +128,9 @@ def power(
 
     The number of rows for a width of the calibration slope follows from its standard error in the given rows, which
     decreases with the root of their number; this is the criterion of [1]_ for the slope, with the coefficients and
-    the distribution of the predictions estimated from these rows. With clusters, the number of rows for a width is
+    the distribution of the predictions estimated from these rows. Their criterion for the O:E ratio is that of
+    ``estimator="o_e"``; the other two, for the C statistic and the net benefit, are not among the widths here, and
+    follow from formulas in ``docs/how_to/clinical_validation.md``. With clusters, the number of rows for a width is
     larger by their design effect, which a note reports; power simulations assume independent rows.
 
     References

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # What a new user does not have: this checkout on the path, an active environment, settings of this program or of make.
 FOREIGN = re.compile(r"PYTHON|VIRTUAL_ENV|TRUEODDS_|NUMBA_|NPY_|OPENBLAS_|GLIBC_|MAKE|MFLAGS|VENV")
 
+RUN_BEFORE = ("make test",)  # by .ci/run, in its own checkout, with more tests
+
 
 def steps(page: str) -> Iterator[str]:
     """The page's commands, each as a line of shell, in their order; a block of Python is one command."""
@@ -26,7 +28,7 @@ def steps(page: str) -> Iterator[str]:
         if language == "python":
             yield f"python -c {shlex.quote(block)}"
         else:
-            yield from re.findall(r"^\$ (.*)$", block, re.MULTILINE)
+            yield from (line for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE) if line not in RUN_BEFORE)
 
 
 def script(page: str) -> str:

@@ -71,6 +71,9 @@ def by_named_classes(overconfident: str, folder: Path) -> Path:
         ("x,y,z\n0,1,2\n1,0,1\n", "TO608"),  # classes that the rows do not have
         ("0,1,2\n1,zero,1\n", "TO608"),
         ("0,1,inf\n1,0,1\n", "TO203"),
+        ("0,1,1_0\n1,0,1\n", "TO608"),  # a number only in Python
+        ('0,1,"2.5"3\n1,0,1\n', "TO311"),
+        ('0,1,2\n1,0,"1\n', "TO311"),  # a quote that is not closed
         ("0,1,2\n0,4,1\n1,0,1\n", "TO608"),  # names of the classes, or costs?
     ],
 )
@@ -95,3 +98,46 @@ def test_costs_are_refused_where_nothing_would_read_them(run: Run, overconfident
     refused = run("audit", tally, "--cost", path)
     assert refused.exit_code == 2
     assert "error TO403" in refused.stderr
+
+
+HELP_FILE = "action,no,yes\nwait,0,4\ntreat,1,0\n"  # as `--help` and the errors describe it
+
+
+@pytest.fixture
+def treated(folder: Path) -> Path:
+    """Five rows, of which costs of 4 and 1 would treat those with more than 20 %."""
+    path = folder / "treated.csv"
+    rows = [("no", 0.1), ("yes", 0.1), ("no", 0.5), ("yes", 0.5), ("yes", 0.9)]
+    path.write_text("\n".join(["label,p_no,p_yes", *(f"{y},{1 - p},{p}" for y, p in rows)]), encoding="utf-8")
+    return path
+
+
+def test_utility_takes_the_file_that_the_help_describes(run: Run, treated: Path, folder: Path) -> None:
+    result = run("measure", treated, "--estimator", "utility", "--cost", written(folder, HELP_FILE), "--json", "-")
+    assert result.exit_code == 0, result.output
+    # Two rows wait, with an expected cost of .4 and costs of 0 and 4. The others are treated at an expected cost of .5,
+    # .5 and .1, and costs of 1, 0 and 0. In order of the utility (−.5 twice, −.4 twice, −.1) realized minus expected
+    # are −.5 + .5, .4 − 3.6 and .1, so that the largest gap is that of the rows that wait, 3.2 of 5 rows.
+    assert json.loads(result.stdout)["value"] == pytest.approx(3.2 / 5)
+
+
+@pytest.mark.parametrize("statistic", ["utility", "decision_regret"])
+def test_a_consistency_test_of_a_statistic_with_costs_takes_the_same_file(
+    run: Run, treated: Path, folder: Path, statistic: str
+) -> None:
+    path = written(folder, HELP_FILE)
+    options = ("--test", "consistency", "--set", f"statistic={statistic}", "--cost", path)
+    result = run("test", treated, *options, "--resamples", 39)
+    assert result.exit_code == 0, result.output
+
+
+def test_costs_are_read_as_files_of_predictions_are(run: Run, treated: Path, folder: Path) -> None:
+    def regret(text: str) -> float:
+        path = written(folder, text)
+        result = run("measure", treated, "--estimator", "decision_regret", "--cost", path, "--json", "-")
+        assert result.exit_code == 0, result.output
+        return float(json.loads(result.stdout)["value"])
+
+    comma = regret('action,no,yes\r\n"wait, then see",0,2.5\r\ntreat,1,0\r\n')
+    assert regret("action;no;yes\nwait;0;2,5\ntreat;1;0\n") == comma
+    assert regret("# costs in euros\naction\tno\tyes\nwait\t0\t2.5\n\ntreat\t1\t0\n") == comma

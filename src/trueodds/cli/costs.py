@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from trueodds.cli import output
 from trueodds.core.errors import InputError
 
 COST = click.option(
@@ -29,11 +29,14 @@ class CostTable:
     costs: list[list[float]]  # a row per action, a column per class
 
 
-def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str | None) -> tuple[Any, dict[str, Any]]:
+def read_costs(
+    data: Any, path: str | None, mode: str | None, weight_kind: str | None, *, takes_actions: bool = True
+) -> tuple[Any, dict[str, Any]]:
     """Return the data and the settings `cost` and `actions`, with costs in the order of the classes of the data.
 
     Without a path, the data are returned unread, and there are no settings. Otherwise they are read in `mode`, because
-    only then are the classes known; rows in memory are returned as a source, so that they are read only once.
+    only then are the classes known; rows in memory are returned as a source, so that they are read only once. A method
+    that has no results by action does not take their names (`takes_actions`).
     """
     if path is None:
         return data, {}
@@ -46,7 +49,7 @@ def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str |
     if isinstance(rows, Predictions):
         data = InMemorySource(rows, rows.n, name=data.name)  # the name of the file, and not that rows are in memory
     costs = _costs_by_class(table, [str(name) for name in rows.classes], path)
-    return data, {"cost": costs} | ({"actions": table.actions} if table.actions else {})
+    return data, {"cost": costs} | ({"actions": table.actions} if table.actions and takes_actions else {})
 
 
 def _costs_by_class(table: CostTable, classes: list[str], path: str) -> list[list[float]]:
@@ -69,26 +72,29 @@ def _costs_by_class(table: CostTable, classes: list[str], path: str) -> list[lis
 
 
 def check_takes_costs(registry: Any, name: str, option: str) -> None:
-    """Raise TO603 if the method of this name, selected by --`option`, does not use costs."""
+    """Raise TO603 if the method of this name, selected by `option`, such as "--test ", does not use costs."""
     if not registry.has_setting(name, "cost"):
-        raise InputError(
-            "TO603",
-            "This method does not use costs.",
-            f"--cost with --{option} {name}",
-            f"Add --{option} decision_regret.",
-        )
+        methods = " or ".join(method for method in registry.names() if registry.has_setting(method, "cost"))
+        problem, got = "This method does not use costs.", f"--cost with {option}{name}"
+        raise InputError("TO603", problem, got, f"Pass {option}{methods}, or leave out --cost.")
 
 
 def _read_cost_table(path: str) -> CostTable:
     """Read a table of costs, with or without a header, and with or without a column of the actions' names."""
-    rows = _read_cells(path)
+    from trueodds.io.conversion import Place, is_readable, parse_cells
+
+    rows, decimal = _read_cells(path)
     if not rows:
         raise _cost_table_error(path, "an empty file")
+
+    def is_number(cell: str) -> bool:
+        return is_readable(cell, "number", decimal)
+
     # Classes may be called 0, 1, 2: then "action" above the actions' names distinguishes the first line from costs.
-    has_header = rows[0][0].lower() in ("", "action", "actions") or not all(_is_number(cell) for cell in rows[0][1:])
+    has_header = rows[0][0].lower() in ("", "action", "actions") or not all(map(is_number, rows[0][1:]))
     class_names = rows.pop(0) if has_header else None
     actions = None
-    if any(not _is_number(row[0]) for row in rows):
+    if any(not is_number(row[0]) for row in rows):
         actions = [row[0] for row in rows]
         rows = [row[1:] for row in rows]
         if class_names is not None:  # the header may have a cell above the names of the actions
@@ -100,30 +106,28 @@ def _read_cost_table(path: str) -> CostTable:
         raise _cost_table_error(path, "lines of different lengths")
     for number, row in enumerate(rows, 1):
         for cell in row:
-            if not _is_number(cell):
+            if not is_number(cell):
                 raise _cost_table_error(path, f"{cell!r} in action {number}")
-    return CostTable(class_names, actions, [[float(cell) for cell in row] for row in rows])
+    costs = [parse_cells(row, "number", Place(path, "cost"), decimal).tolist() for row in rows]
+    return CostTable(class_names, actions, costs)
 
 
-def _read_cells(path: str) -> list[list[str]]:
-    """Return the cells of each line that is not empty; a table without commas may have semicolons."""
+def _read_cells(path: str) -> tuple[list[list[str]], str]:
+    """Return the cells of each line that is not empty, read as in a file of predictions, and the decimal mark."""
+    from trueodds.io.csv_format import DETECTED, detect_format
+    from trueodds.io.csv_reader import read_chunks
+
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            text = file.read()
-            delimiter = ";" if ";" in text and "," not in text.split("\n")[0] else ","
-            reader = csv.reader(text.splitlines(), delimiter=delimiter)
-            return [[cell.strip() for cell in line] for line in reader if any(cell.strip() for cell in line)]
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        Path(path).open("rb").close()
+    except OSError as problem:
         raise InputError("TO602", "The costs cannot be read.", str(problem), "Check the path of --cost.") from None
-
-
-def _is_number(cell: str) -> bool:
-    """Return whether a cell of the table of costs is a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    file_format = detect_format(path, DETECTED)
+    for note in file_format.notes:
+        output.print_text(f"  {note}", err=True)
+    lines = [cells for chunk in read_chunks(path, None, file_format) for _, cells in chunk.records()]
+    return [
+        [cell.strip() for cell in line] for line in lines if any(cell.strip() for cell in line)
+    ], file_format.decimal
 
 
 def _cost_table_error(path: str, got: str) -> InputError:

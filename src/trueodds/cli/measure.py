@@ -57,8 +57,9 @@ def measure(
     ESTIMATORS.check(estimator, method_settings, INTERVAL_SETTINGS)
     gates = gate.parse_gates(fail_on, gate_values.measure_scope(estimator, method_settings))
     if cost_path:
-        check_takes_costs(ESTIMATORS, estimator, "estimator")
-    data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
+        check_takes_costs(ESTIMATORS, estimator, "--estimator ")
+    takes_actions = ESTIMATORS.has_setting(estimator, "actions")
+    data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind, takes_actions=takes_actions)
     method_settings |= costs
     with record_options.restate_cluster_errors(columns, costs=bool(cost_path)):
         if gates:  # read the rows only once, although the notes on gates use them again

@@ -51,14 +51,19 @@ def test(
     method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, json=json_path)
     import trueodds as to
+    from trueodds.estimators import ESTIMATORS
     from trueodds.hypotests import TESTS
 
     TESTS.check(name, method_settings, ("region", "margin"))
     gates = gate.parse_gates(fail_on, gate_values.test_scope(method_settings.get("margin")))
+    registry, costed_method, option = TESTS, name, "--test "
+    if name == "consistency":  # which passes the costs on to its statistic
+        registry, costed_method, option = ESTIMATORS, method_settings.get("statistic", "ece"), "--set statistic="
     if cost_path:
-        check_takes_costs(TESTS, name, "test")
+        check_takes_costs(registry, costed_method, option)
     with ProgressBar() as progress, record_options.restate_cluster_errors(columns, costs=bool(cost_path)):
-        data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
+        takes_actions = registry.has_setting(costed_method, "actions")
+        data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind, takes_actions=takes_actions)
         method_settings |= costs
         verdict = to.test(
             data,

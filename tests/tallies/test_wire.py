@@ -160,6 +160,9 @@ DAMAGES = {
     "null.value": lambda d: d["null"]["value"].pop(),
     "null": lambda d: d.update(null=3),
     "scores": lambda d: d["scores"].pop("brier"),
+    "scores.brier.w": lambda d: d["scores"]["brier"].update(w=80.0),  # of 40 rows
+    "scores.log_loss.w": lambda d: d["scores"]["log_loss"].update(infinite_w=2.0),
+    "cells.sums.w": lambda d: d.update(weight=80.0),
     "scores.brier": lambda d: d["scores"]["brier"].pop("w"),
     "scores.brier.infinite": lambda d: d["scores"]["brier"].update(infinite=1.5),
     "scores.brier.wwss": lambda d: d["scores"]["brier"].update(wwss=None),
@@ -187,3 +190,24 @@ def test_a_damaged_field_is_named(field, content):
         tally_reader.from_dict(damaged)
     assert refused.value.code == "TO402"
     assert f"tally's {field.strip()} is not valid" in str(refused.value)
+
+
+def test_a_change_that_contradicts_no_other_sum_is_recognized_by_the_checksum(content):
+    edited = copy.deepcopy(content)
+    edited["scores"]["brier"]["ws"] *= 0.5
+    with pytest.raises(InputError, match="TO402.*content that was changed since it was written"):
+        tally_reader.from_dict(edited)
+    del edited["sha256"]  # an older tally, which has no checksum
+    assert tally_reader.from_dict(edited).score("brier")["ws"] == edited["scores"]["brier"]["ws"]
+
+
+def test_another_program_may_rewrite_the_file(content):
+    def rewritten(value):
+        """The value as JavaScript writes it, which has one type of number, with the keys in another order."""
+        if isinstance(value, dict):
+            return {key: rewritten(value[key]) for key in reversed(value)}
+        if isinstance(value, list):
+            return [rewritten(item) for item in value]
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    identical(tally_reader.loads(json.dumps(rewritten(content), indent=2)), tally_reader.from_dict(content))

@@ -23,7 +23,7 @@ from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.special_row_counts import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally
-from trueodds.tallies.tally_sums import MAX_NULL_SIZE, SCHEMA
+from trueodds.tallies.tally_sums import MAX_NULL_SIZE, SCHEMA, checksum
 
 
 def from_dict(value: Any) -> Tally:
@@ -34,7 +34,11 @@ def from_dict(value: Any) -> Tally:
         raise_invalid_field("schema", repr(value["schema"])[:80], f"A tally has the schema {SCHEMA}.")
     reader = TallyReader(value, "")
     reader.read_text("version")
-    return reader.read_tally()
+    tally = reader.read_tally()
+    # Last, because the checks above name the field that was changed. Older tallies have no checksum.
+    if "sha256" in value and value["sha256"] != checksum(value):
+        raise_invalid_field("checksum", "content that was changed since it was written")
+    return tally
 
 
 def loads(text: str) -> Tally:
@@ -74,9 +78,9 @@ class TallyReader:
         names = self.read_view_names(kind, classes, is_group=parent is not None)
         weight = self.read_number("weight")
         counts = self.child_reader("counts").read_record(SpecialRowCounts)
-        cells = self.child_reader("cells").read_cells(len(names), n, counts)
+        cells = self.child_reader("cells").read_cells(len(names), n, weight, counts)
         joint = self.read_joint_lenses(grid, n)
-        scores = self.read_scores()
+        scores = self.read_scores(weight)
         groups = self.read_groups(kind, classes, bins, n, is_group=parent is not None)
         null = self.read_null_covariance(len(classes) * bins)
         self.require(null is None or (kind == "classes" and parent is None), "null", "a covariance without classes")
@@ -120,13 +124,16 @@ class TallyReader:
             self.require(_is_lens_name(name), "joint", repr(name))
         return joint
 
-    def read_scores(self) -> dict[str, ProperScoreSums]:
-        """Read the sums of the proper scores, by name."""
+    def read_scores(self, weight: float) -> dict[str, ProperScoreSums]:
+        """Read the sums of the proper scores, by name; each has the total weight of the rows."""
         scores = {
             name: self.child_reader("scores").child_reader(name).read_record(ProperScoreSums)
             for name in self.read_keys("scores")
         }
         self.require(set(scores) in ({"brier", "log_loss"}, set()), "scores", str(sorted(scores)))
+        for name, sums in scores.items():
+            total = sums.w + sums.infinite_w
+            self.require(_are_close(total, weight), f"scores.{name}.w", f"{total:.10g} for a weight of {weight:.10g}")
         return scores
 
     def read_groups(
@@ -168,8 +175,8 @@ class TallyReader:
         )
         return tuple(names)
 
-    def read_cells(self, n_views: int, n: int, counts: SpecialRowCounts) -> Cells:
-        """Read the sums per cell: cells are in order, every view has all n rows, each mean is inside its cell."""
+    def read_cells(self, n_views: int, n: int, weight: float, counts: SpecialRowCounts) -> Cells:
+        """Read the sums per cell: cells are in order, every view has all rows, each mean is inside its cell."""
         index = self.read_integers("index")
         rows = self.read_integers("n")
         self.require(len(rows) == len(index), "n", f"{len(rows)} values for {len(index)} cells")
@@ -187,6 +194,8 @@ class TallyReader:
             low = -columns["ww"] * MAX_ROUNDING_EXCESS if name == "wwv" else 0.0
             sums.require(bool((column >= low).all()), name, f"{column.min()} below 0")
         w = columns.get("w", rows.astype(np.float64))
+        for total in np.bincount(index // N_CELLS, w, n_views).tolist():
+            sums.require(_are_close(total, weight), "w", f"{total:.10g} in a view for a weight of {weight:.10g}")
         sums.require(bool((columns["wy"] <= w * (1 + SUM_TOLERANCE)).all()), "wy", "more outcomes than rows")
         low, high = CELL_EDGES[:-1][index % N_CELLS], CELL_EDGES[1:][index % N_CELLS]
         high = np.where(index % N_CELLS == N_CELLS - 1, 1 + min(counts.excess, MAX_ROUNDING_EXCESS), high)
@@ -320,6 +329,11 @@ def raise_invalid_field(
 ) -> NoReturn:
     """Raise TO402 for an invalid field, given by its path in the file."""
     raise InputError("TO402", f"The tally's {field} is not valid.", received, remedy)
+
+
+def _are_close(total: float, weight: float) -> bool:
+    """Whether a total of weights is that of all rows, up to rounding."""
+    return math.isclose(total, weight, rel_tol=SUM_TOLERANCE)
 
 
 def _is_finite_number(value: Any) -> bool:

@@ -77,7 +77,23 @@ class TallySums:
 def to_dict(tally: TallySums) -> dict[str, Any]:
     """Return the tally as plain values that JSON represents without loss."""
     batches = {"rows": dict(sorted(tally.batches.rows.items())), "repeated_rows": tally.batches.repeated_rows}
-    return {"schema": SCHEMA, "version": trueodds.__version__, **_sums_to_dict(tally), "batches": batches}
+    content = {"schema": SCHEMA, "version": trueodds.__version__, **_sums_to_dict(tally), "batches": batches}
+    return {**content, "sha256": checksum(content)}
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """Return a hash of all that a saved tally holds, except its own checksum.
+
+    It does not depend on whitespace, the order of the keys, and whether a number is written as 2 or 2.0, so that other
+    programs may rewrite the file.
+
+    >>> checksum({"n": 2, "weight": 2.0}) == checksum({"weight": 2, "n": 2.0, "sha256": "..."})
+    True
+    """
+    text = json.dumps({key: value for key, value in content.items() if key != "sha256"}, sort_keys=True)
+    for delimiter in (",", "]", "}"):
+        text = text.replace(f".0{delimiter}", delimiter)
+    return sha256(text.encode()).hexdigest()
 
 
 def digest(tally: TallySums) -> str:

@@ -195,7 +195,7 @@ def test_a_damaged_field_is_named(field, content):
 def test_a_change_that_contradicts_no_other_sum_is_recognized_by_the_checksum(content):
     edited = copy.deepcopy(content)
     edited["scores"]["brier"]["ws"] *= 0.5
-    with pytest.raises(InputError, match="TO402.*content that was changed since it was written"):
+    with pytest.raises(InputError, match=r"TO402.*content that was changed since it was written"):
         tally_reader.from_dict(edited)
     del edited["sha256"]  # an older tally, which has no checksum
     assert tally_reader.from_dict(edited).score("brier")["ws"] == edited["scores"]["brier"]["ws"]

@@ -37,6 +37,7 @@ def as_array(x: Any, name: str) -> Array:
             f"{int(np.ma.getmaskarray(x).sum())} masked",
             "Fill or remove those rows.",
         )
+    array = to_builtin_dtype(array)
     if array.dtype.kind == "O":
         array = _convert_objects(array, name)
     if array.dtype.kind == "U":
@@ -64,6 +65,17 @@ def as_array_with_missing(x: Any, name: str) -> Array:
     except (ValueError, TypeError, RuntimeError):
         pass  # rows of different lengths, or text: `as_array` raises the error
     return as_array(x, name)
+
+
+def to_builtin_dtype(array: Array) -> Array:
+    """Return numbers of a type that a library adds to NumPy as float64, and text of variable length as objects.
+
+    The small floats of `ml_dtypes`, such as bfloat16 and float8, are exact in float64. Other arrays are unchanged.
+    """
+    if array.dtype.kind == "T":  # StringDType, whose missing values are objects
+        return array.astype(object)
+    is_added_by_library = array.dtype.isbuiltin == 2
+    return array.astype(np.float64) if is_added_by_library and np.can_cast(array.dtype, np.float64) else array
 
 
 def tensor_to_array(tensor: Any) -> Array:

@@ -135,11 +135,17 @@ def looks_like_a_number(name: Any) -> bool:
 
 def column_names(x: Any) -> list[str] | None:
     """Return the column names of a data frame (pandas, Polars, PyArrow) in memory; None for anything else."""
+    names = native_column_names(x)
+    return None if names is None else [str(name) for name in names]
+
+
+def native_column_names(x: Any) -> list[Any] | None:
+    """Return the names that a data frame itself gives its columns, which in pandas need not be text."""
     if not hasattr(x, "__array__") or getattr(x, "ndim", 2) != 2:
         return None
     # looked up on the class, because an attribute of a pandas data frame may be one of its columns
     names = x.column_names if hasattr(type(x), "column_names") else getattr(x, "columns", None)
-    return None if names is None or callable(names) else [str(name) for name in names]
+    return None if names is None or callable(names) else list(names)
 
 
 def distinct_column_names(x: Any) -> list[str] | None:

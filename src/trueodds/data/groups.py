@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.settings import check
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, refuse_first_invalid
-from trueodds.data.class_names import distinct_column_names
+from trueodds.data.class_names import distinct_column_names, native_column_names
 
 MISSING_VALUES_REMEDY = "Give missing values a name, such as 'unknown'."
 
@@ -25,9 +25,9 @@ def check_groups(group: Any, n: int) -> dict[str, Array]:
     """
     if group is None:
         return {}
-    if hasattr(group, "columns") and np.ndim(group) == 2:  # a frame: each column is a group column
+    if (names := native_column_names(group)) is not None:  # a frame: each column is a group column
         distinct_column_names(group)  # raises an error for equal names
-        group = {name: group[name] for name in group.columns}
+        group = {name: group[name] for name in names}
     columns = dict(group) if isinstance(group, Mapping) else {"group": group}
     checked = {}
     for name, column in columns.items():

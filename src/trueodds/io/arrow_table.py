@@ -32,11 +32,13 @@ STREAM_REMEDY = (
 
 
 class ArrowTable(Table):
-    """An Arrow table in memory."""
+    """An Arrow table, or a single record batch, in memory."""
 
     format = "PyArrow table"
 
     def __init__(self, table: Any) -> None:
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
         self.name = self.format
         self.columns = check_column_names(self.name, table.column_names)
         self.rows, self.text_columns = table.num_rows, text_columns(table.schema)

@@ -12,6 +12,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
+from trueodds.data.arrays import to_builtin_dtype
 from trueodds.data.remedies import number_text_remedies
 from trueodds.io.nested_fields import NO_FIELD, ClassScores, find_field, vector_values
 
@@ -88,6 +89,7 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
             raise place.missing_value_error(int(np.argmax(mask)), int(mask.sum()))
         cells = cells.data
     if isinstance(cells, np.ndarray):
+        cells = to_builtin_dtype(cells)
         if cells.dtype.kind in "biuf":
             return cells
         if cells.dtype.kind == "U":

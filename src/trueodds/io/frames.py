@@ -22,7 +22,7 @@ def open_table(data: Any) -> Table:
     import narwhals as nw
 
     kind = type(data).__module__.partition(".")[0].lstrip("_")
-    if kind == "pyarrow" and type(data).__name__ == "Table":
+    if kind == "pyarrow" and type(data).__name__ in ("Table", "RecordBatch"):
         from trueodds.io.arrow_table import ArrowTable
 
         return ArrowTable(data)

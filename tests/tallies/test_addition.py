@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.tallies.batches import decimal, numbers, same, softmaxed
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.tallies import block_sums, tally
+from trueodds.tallies import block_sums, tally, tally_sums
 from trueodds.tallies.tally import Tally
 
 NAMED = ("groups:[[0,1],[2]]",)
@@ -145,3 +145,25 @@ def test_a_group_seen_in_one_batch_only_is_kept():
 def test_dtypes_are_joined():
     single, double = Tally.from_predictions(softmaxed(5, 3, 1, np.float32)), Tally.from_predictions(softmaxed(5, 3, 1))
     assert (double + single + double).dtype == "float32+float64"
+
+
+def test_sum_adds_a_list_of_tallies():
+    tallies = [Tally.from_predictions(softmaxed(50, 3, seed)) for seed in range(3)]
+    assert tally_sums.dumps(sum(tallies)) == tally_sums.dumps(tallies[0] + tallies[1] + tallies[2])
+    assert sum(tallies[:1]) is tallies[0]
+
+
+@pytest.mark.parametrize("other", [1, 0.0, False, None, "tally", softmaxed(5, 3, 0)])
+def test_only_tallies_can_be_added_to_a_tally(other):
+    total = Tally.from_predictions(softmaxed(50, 3, 1))
+    for add in (lambda: total + other, lambda: other + total):
+        with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate"):
+            add()
+
+
+def test_a_shard_whose_rows_all_have_weight_0_is_to_be_left_out():
+    y, p, w = np.arange(60) % 2, np.linspace(0.1, 0.9, 60), np.repeat([0.0, 1.0], 30)
+    with pytest.raises(InputError, match=r"TO110.*leave out this file or part"):
+        Predictions(y[:30], p[:30], weight=w[:30])
+    rest = Tally.from_predictions(Predictions(y[30:], p[30:], weight=w[30:]))
+    assert tally_sums.dumps(rest) == tally_sums.dumps(Tally.from_predictions(Predictions(y, p, weight=w)))

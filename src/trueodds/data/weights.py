@@ -13,6 +13,9 @@ from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, as_float_array, refuse_first_invalid
 
 ALL_WEIGHTS_ZERO_TEXT = "Every weight is zero."
+ALL_WEIGHTS_ZERO_REMEDY = (
+    "Rows of weight 0 do not count: leave out this file or part. If all rows count equally, leave out weight."
+)
 MIN_LARGEST_WEIGHT, MAX_LARGEST_WEIGHT = 1e-30, 1e30  # limits within which sixth powers of weights can be summed
 MIN_WEIGHT_RATIO = 1e-30  # smallest allowed ratio to the largest weight
 MULTIPLE_TOLERANCE = 1e-12  # relative deviation up to which a weight is a multiple of the smallest one, by rounding
@@ -35,7 +38,7 @@ def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
     if is_invalid.any():
         refuse_first_invalid(w, is_invalid, "TO110", "Weights must be finite and ≥ 0.", "Correct those rows.")
     if not w.any():
-        raise InputError("TO110", ALL_WEIGHTS_ZERO_TEXT, f"{n:,} zeros", "Leave weight out for equal weights.")
+        raise InputError("TO110", ALL_WEIGHTS_ZERO_TEXT, f"{n:,} zeros", ALL_WEIGHTS_ZERO_REMEDY)
     largest, smallest = float(w.max()), float(w.min(where=w > 0, initial=np.inf))
     if not MIN_LARGEST_WEIGHT <= largest <= MAX_LARGEST_WEIGHT:
         raise InputError(

@@ -83,7 +83,8 @@ class Tally(TallySums):
 
     Notes
     -----
-    `+` is associative, commutative (up to float64 rounding) and does not change its operands. Memory: 48 bytes (88 with
+    `+` is associative, commutative (up to float64 rounding) and does not change its operands. `sum` adds a list of
+    tallies. Memory: 48 bytes (88 with
     weights or votes) per occupied cell, and 8·(K·bins)² for the null covariance.
 
     Examples
@@ -171,7 +172,9 @@ class Tally(TallySums):
             )
         return replace(self, joint={**self.joint, lens.name: SimplexCells.from_view(view, self.grid)})
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: Any) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
         self._check_mergeable(other)
         return replace(
             self,
@@ -186,6 +189,10 @@ class Tally(TallySums):
             groups={column: merge_groups(values, other.groups[column]) for column, values in self.groups.items()},
             batches=self.batches + other.batches,
         )
+
+    def __radd__(self, other: Any) -> Tally:
+        """Return this tally for 0 + tally, with which `sum` begins."""
+        return self if type(other) is int and other == 0 else NotImplemented
 
     def _check_mergeable(self, other: Tally) -> None:
         """Raise TO401 if the tallies differ in what they hold."""

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import Run
@@ -95,6 +96,19 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(run: Run, fol
         assert (done.exit_code, labelled(done.stderr)["code"]) == (2, "TO602")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "--html"), ("audit", "--json"), ("measure", "--json"), ("fit", "--out"), ("tally", "--out"),
+        ("draw", "--out"),
+    ],
+)  # fmt: skip
+def test_an_output_path_that_ends_with_a_separator_is_a_folder(run: Run, folder: Path, words: tuple[str, str]) -> None:
+    command, option = words
+    done = run(command, "nowhere.csv", option, f"{folder}/out.json/")
+    assert (done.exit_code, labelled(done.stderr)["code"]) == (2, "TO602")
+
+
 def test_a_name_in_an_error_cannot_steer_the_terminal(run: Run) -> None:
     done = run("audit", "a\x1b[31m\nerror TO000.csv")
     assert "\x1b" not in done.stderr
@@ -147,6 +161,19 @@ def test_a_process_exits_with_the_code_and_no_traceback() -> None:
     out, err = ran.communicate(timeout=60)
     assert (ran.returncode, out) == (2, "")
     assert labelled(err)["code"] == "TO301"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce the limit")
+def test_lack_of_memory_is_no_failed_gate(folder: Path) -> None:
+    # About 500 MB of addresses are enough to read these rows, and too few for the audit and the buffers of OpenBLAS.
+    path = folder / "rows.npz"
+    np.savez(path, label=np.arange(400_000) % 5, probs=np.full((400_000, 5), 0.2))
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (5 * 10**8,) * 2)"
+    code = f"{limit}; import sys; from trueodds.cli import main; main.main(sys.argv[1:])"
+    words = ["audit", str(path), "--resamples", "39", "--fail-on", "ece>0.9"]
+    ran = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 2
+    assert labelled(ran.stderr)["code"] in ("TO602", "TO604", "TO605")  # a library may not fit either
 
 
 def test_a_failed_gate_is_exit_code_1_of_the_process(overconfident: str) -> None:

@@ -127,6 +127,10 @@ def answers(
             _write_predictions(answer_set, out)
     results = (answer_set, *measures, *([] if threshold is None else [threshold]))
     notes = list(dict.fromkeys(note for result in results for note in result.notes))
+    if out is not None:
+        from trueodds.io.write import formula_notes
+
+        notes += formula_notes(out)
     first_notes = [note for note in notes if note.code in DOUBTFUL_SCALE_CODES]
     report = _build_report(files, answer_set, risk, threshold, measures, notes)
     if json_path is not None:

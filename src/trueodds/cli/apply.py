@@ -197,8 +197,10 @@ def _apply_to_records(
 
 def _print_applied(calibrator: Any, rows_written: int, out: str, notes: Sequence[Any]) -> None:
     """Print what was applied, the number of rows, and notes on them."""
+    from trueodds.io.write import formula_notes
+
     output.print_text(f"{calibrator.describe()}\n{rows_written:,} rows written to {out}")
-    for note in notes:
+    for note in [*notes, *formula_notes(out)]:
         output.print_text(f"  {restate_keywords(str(note))}")
 
 

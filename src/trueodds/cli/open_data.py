@@ -32,8 +32,12 @@ _METHOD_KEYWORD_OF_COMMAND = {
 }
 
 
+BLAS_BUFFER_BYTES = 2**25  # memory that OpenBLAS allocates for each thread at its first use
+
+
 def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """Return the source of the rows, or the sum of the tallies, at these paths; `columns` are settings of `read`."""
+    _allocate_blas_buffers()
     refuse_repeated(files)
     _refuse_method_names(files)
     refuse_calibrators(files)
@@ -53,6 +57,25 @@ def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     from trueodds.io import read
 
     return read(files[0] if len(files) == 1 else list(files), **start_engine(columns))
+
+
+def _allocate_blas_buffers() -> None:
+    """Under a limit of the address space, let OpenBLAS allocate its buffers before the rows take the memory.
+
+    If there is none left, OpenBLAS ends the process with the exit code 1, which is that of a failed gate; here the lack
+    of memory is a MemoryError.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return
+    import numpy as np
+
+    np.empty(BLAS_BUFFER_BYTES * (1 + (os.cpu_count() or 1)), dtype=np.uint8)
+    square = np.ones((256, 256))  # large enough for OpenBLAS to use all threads
+    square @ square
 
 
 def _refuse_method_names(files: Sequence[str]) -> None:

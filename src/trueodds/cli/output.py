@@ -45,7 +45,7 @@ def check_outputs(inputs: Iterable[str], **outputs: str | None) -> None:
     for path in files.values():
         output_path = Path(os.path.expanduser(path))
         folder = output_path.resolve().parent
-        if output_path.is_dir():
+        if output_path.is_dir() or not os.path.basename(path):
             raise InputError("TO602", "The output path is a folder.", path, "Name a file in the folder.")
         if not folder.is_dir():
             raise InputError("TO602", "The output folder does not exist.", str(folder), "Create it first.")

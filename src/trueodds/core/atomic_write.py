@@ -48,6 +48,8 @@ def open_atomic(path: str | os.PathLike[str], code: str) -> Iterator[IO[bytes]]:
     try:
         if "\0" in name:
             raise OSError(errno.EINVAL, "a path cannot contain NUL")
+        if not os.path.basename(name):
+            raise IsADirectoryError(errno.EISDIR, "a path that ends with a separator names a folder")
         with _open_for_writing(name) as file:
             yield file
     except InputError:

@@ -25,6 +25,9 @@ _ASCII_EQUIVALENTS = {
     "→": "->", "≤": "<=", "≥": ">=", "∞": "inf", "²": "^2", "’": "'", "“": '"', "”": '"', "α": "alpha", "γ": "gamma",
     "δ": "delta", "Δ": "Delta", "σ": "sigma", "Σ": "Sigma", "χ": "chi", "ψ": "psi",
 }  # fmt: skip
+# Text that a spreadsheet program evaluates: a formula with a function, a DDE call or a reference to another file.
+# "+1", "-x" and "= 3" have no effect beyond their cell.
+_FORMULA = re.compile(r"\s*[=+\-@].*[(|!]", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)")
 
@@ -80,6 +83,16 @@ def printable_tree(value: Any) -> Any:
         items = map(printable_tree, value)
         return tuple(items) if isinstance(value, tuple) else list(items)
     return value
+
+
+def spreadsheet_text(text: str) -> str:
+    """Return printable text of a CSV file; an apostrophe keeps spreadsheet programs from evaluating it as a formula.
+
+    >>> spreadsheet_text("=HYPERLINK(A1)"), spreadsheet_text("+ temperature"), spreadsheet_text("-0.5")
+    ("'=HYPERLINK(A1)", '+ temperature', '-0.5')
+    """
+    text = to_printable(text)
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def printable_json(text: str) -> str:

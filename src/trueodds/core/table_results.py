@@ -13,7 +13,7 @@ from trueodds.core import table_formats, table_latex
 from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import to_printable
+from trueodds.core.printable import spreadsheet_text, to_printable
 from trueodds.core.results import Estimate, Result
 from trueodds.core.table_caption import caption_sentences, describe_n_rows
 from trueodds.core.table_columns import MeasureColumn
@@ -230,7 +230,7 @@ class ResultTable(Result):
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self._cell_rows()[0])
         writer.writerows(
-            [to_printable(x) if isinstance(x, str) else x for x in row.values()] for row in self._cell_rows()
+            [spreadsheet_text(x) if isinstance(x, str) else x for x in row.values()] for row in self._cell_rows()
         )
         return text.getvalue()
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from hashlib import sha256
 from json import dumps
 from pathlib import Path
 from typing import Any
 
 from trueodds.core.errors import InputError, describe
-from trueodds.core.settings import check
 from trueodds.diagrams._style import draw_diagram
 from trueodds.diagrams._style.publication import PublicationSize, size_of_diagram
 from trueodds.diagrams._style.rendering import embed_svg, import_matplotlib, render, write_picture
-from trueodds.diagrams.data_file import is_data_file, write_data_file
+from trueodds.diagrams.data_file import is_data_file, output_file, write_data_file
 from trueodds.diagrams.diagram_content import DiagramContent
 
 
@@ -168,7 +166,7 @@ class Diagram(DiagramContent):
         layer has more than 20,000 of them. A PNG has 300 pixels per inch in a paper, and 200 in other cases.
         """
         presented = self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)
-        file = Path(check("path", path, str | os.PathLike))
+        file = output_file(path)
         picture_settings = {"title": title, "figsize": figsize, "dpi": dpi, "legend": legend}
         if is_data_file(file, picture_settings | {"style": style, "width": width}):
             content = self.to_dict()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Mapping, Sequence
 from json import dumps
 from pathlib import Path
@@ -11,9 +12,17 @@ from typing import Any
 
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
-from trueodds.core.printable import without_surrogates
+from trueodds.core.printable import spreadsheet_text, without_surrogates
+from trueodds.core.settings import check
 
 DATA_SUFFIXES = (".csv", ".json")
+
+
+def output_file(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file to be written; raise TO703 if it ends with a separator, and so names a folder."""
+    if not os.path.basename(check("path", path, str | os.PathLike)):
+        raise InputError("TO703", "The file cannot be written.", f"the folder {path}", "Name a file in the folder.")
+    return Path(path)
 
 
 def is_data_file(path: Path, picture_settings: Mapping[str, Any]) -> bool:
@@ -43,6 +52,7 @@ def write_data_file(
         lines = io.StringIO()
         writer = csv.writer(lines)
         writer.writerow(table)
-        writer.writerows(zip(*table.values(), strict=True))
+        for row in zip(*table.values(), strict=True):
+            writer.writerow([spreadsheet_text(cell) if isinstance(cell, str) else cell for cell in row])
         text = lines.getvalue()
     json_files.write_text(path, text, code)

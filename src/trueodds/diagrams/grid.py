@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -24,7 +23,7 @@ from trueodds.diagrams._style import grid_layout
 from trueodds.diagrams._style.publication import PublicationSize, has_title, printed_width
 from trueodds.diagrams._style.rendering import embed_svg, import_matplotlib, render, write_picture
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.data_file import is_data_file, write_data_file
+from trueodds.diagrams.data_file import is_data_file, output_file, write_data_file
 from trueodds.diagrams.presentation import Presentation
 
 MAX_CELLS = 24  # more are illegible on a page
@@ -259,7 +258,7 @@ class DiagramGrid:
             As in `Diagram.save`.
         """
         presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
-        file = Path(check("path", path, str | os.PathLike))
+        file = output_file(path)
         picture_settings = {"title": title, "figsize": figsize, "dpi": dpi, "legend": legend}
         if is_data_file(file, picture_settings | {"style": style, "width": width}):
             write_data_file(file, self.to_dict(), strict_json(self._table()))

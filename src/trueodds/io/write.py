@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +15,15 @@ from typing import IO, Any
 import numpy as np
 
 from trueodds.core.atomic_write import open_atomic
+from trueodds.core.errors import MAX_VALUE_LENGTH, Note, shorten
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import printable_json
+from trueodds.core.printable import printable_json, to_printable
 from trueodds.io.conversion import Place, to_array
 from trueodds.io.files import format_of, require_pyarrow
 from trueodds.io.table import Writer, to_list
+
+# At the start of a cell; as in `printable.spreadsheet_text`.
+_FORMULA_IN_LINE = re.compile(rb'(?:^|[,\t])"?(\s*[=+\-@][^,\t\r\n]*?[(|!][^,\t\r\n]*)')
 
 
 def write_columns(path: str, columns: Mapping[str, Any]) -> None:
@@ -27,6 +32,25 @@ def write_columns(path: str, columns: Mapping[str, Any]) -> None:
     file_format = writable_format(target)
     with open_atomic(target, "TO314") as file, make_writer(file_format, file, str(target)) as writer:
         writer.write(columns, 0)
+
+
+def formula_notes(path: str) -> list[Note]:
+    """Return a note if a text of a written CSV file would be evaluated by a spreadsheet program.
+
+    Names and texts are written as they are, because the file will be read again.
+    """
+    if format_of(path, "TO314") != "csv":
+        return []
+    with open(os.path.expanduser(path), "rb") as file:
+        formula = next((match[1] for line in file if (match := _FORMULA_IN_LINE.search(line))), None)
+    if formula is None:
+        return []
+    shown = to_printable(shorten(formula.decode(errors="replace"), MAX_VALUE_LENGTH))
+    text = (
+        f"{path} has texts, such as {shown!r}, that spreadsheet programs evaluate as formulas. They were written as"
+        " they are. Import these columns as text, or write .parquet or .jsonl."
+    )
+    return [Note("TN340", text)]
 
 
 def writable_format(target: Path) -> str:

@@ -127,7 +127,8 @@ def independent_labels_error(k: int) -> InputError:
         "TO502",
         "Calibrators need classes that exclude each other; these labels are independent.",
         f"{k} labels",
-        "Fit one per label, on the rows in which it is known: Predictions(Y[:, j], P[:, j]).",
+        "Fit one per label, on the rows in which it is known: Predictions(Y[:, j], P[:, j]), or, from logits,"
+        " Predictions.from_logits(Y[:, j], Z[:, j]).",
     )
 
 

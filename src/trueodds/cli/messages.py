@@ -63,6 +63,7 @@ _PHRASE_REPLACEMENTS = tuple(
         (r", or read\(…, logits=True\)", ""),
         (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_confidence(?:\([^)]*\))?", "--confidence C --correct C"),
         (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_multilabel(?:\([^)]*\))?", "--multilabel 'y_*'"),
+        (r"Predictions\.from_logits\(Y\[:, j\], Z\[:, j\]\)", "--label y_A --logits z_A"),
         (r"\buse Predictions\.from_logits", "pass --logits 'p_*'"),
         (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_logits(?:\([^)]*\))?", "--logits 'p_*'"),
         (r"y_true as \(n, K\)(?: shares)?", "--votes 'v_*'"),

@@ -126,6 +126,14 @@ def column_pattern(names: Sequence[str]) -> Any:
 def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_row: int, table_number: int = 0) -> Block:
     """Return the columns of a batch by role; its first row is row `first_row` of the table."""
     p = column_matrix(batch, roles.probs, table_name, first_row)
+    if roles.kind == "multilabel" and p.ndim == 1 and roles.truth:
+        prob_keyword = "logits" if roles.logits else "probs"
+        raise InputError(
+            "TO101",
+            "A single label is a problem of two classes.",
+            f"multilabel={roles.truth[0]!r} of {table_name}",
+            f"Pass label={roles.truth[0]!r} and {prob_keyword}={roles.probs[0]!r} instead.",
+        )
     y = None
     if roles.kind in ("votes", "multilabel") and roles.truth:
         y = column_matrix(batch, roles.truth, table_name, first_row)

@@ -167,7 +167,7 @@ class VectorTails:
         with np.errstate(divide="ignore"):
             log_tail = np.log(chdtrc(2 * a, 2 * x))
             # The first term of the asymptotic expansion of the incomplete gamma function, where the tail underflows.
-            log_asymptotic_tail = (a - 1) * np.log(np.where(np.isfinite(x), x, 1.0)) - x - gammaln(a)
+            log_asymptotic_tail = (a - 1) * np.log(np.where(np.isfinite(x) & (x > 0), x, 1.0)) - x - gammaln(a)
         log_p = np.where(np.isfinite(log_tail), log_tail, log_asymptotic_tail)
         return np.asarray(np.where((self.df == 0) & (x == 0), 0.0, log_p))
 

@@ -134,7 +134,7 @@ def _format_cells(name: str, column: list[Any]) -> list[str]:
     if "pvalue" in name or name == "holm":
         return [format_pvalue(value) for value in column]
     if name == "bins_by_chance":
-        return [f"{value:.1f}" for value in column]
+        return ["–" if value is None else f"{value:.1f}" for value in column]
     if all(value is None or isinstance(value, float) for value in column):
         return format_column(column)
     return [

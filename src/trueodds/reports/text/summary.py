@@ -138,10 +138,12 @@ def _worst_group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 def _event_rate_line(data: Mapping[str, Any]) -> SummaryLine:
     """Return the summary line on the observed event rate, and its difference from the mean prediction."""
     label, votes_prefix = ("Observed vote share", "votes for ") if data.get("votes") else ("Observed event rate", "")
-    difference = f"{100 * (data['event_rate'] - data['mean_prediction']):+.1f}".replace("-", "−")
     weighted = ", weighted" if data.get("weighted") else ""
     rows = f"{votes_prefix}{describe_event(data)} in {format_count(data['n'], 'row')}{weighted}"
-    remark = f"{rows}; calibration-in-the-large {difference} percentage points"
+    remark = rows
+    if (mean := data["mean_prediction"]) is not None:
+        difference = f"{100 * (data['event_rate'] - mean):+.1f}".replace("-", "−")
+        remark += f"; calibration-in-the-large {difference} percentage points"
     return SummaryLine(label, format_share(data["event_rate"]), remark)
 
 

@@ -33,7 +33,7 @@ from trueodds.calibrators.irm import IrmSpec
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.spline import SplineSpec
 from trueodds.calibrators.temperature import TemperatureSpec
-from trueodds.calibrators.uniform_mixture import logs_floored_at_share, mix_with_uniform, uniform_share
+from trueodds.calibrators.uniform_mixture import mix_with_uniform, original_logs, uniform_share
 from trueodds.core.errors import InputError
 
 ALL = (HistogramSpec(), IsotonicSpec(), TemperatureSpec(), IdentitySpec())
@@ -329,7 +329,7 @@ def test_ten_right_answers_confirm_nothing():
 def test_an_unchanged_map_gains_nothing():
     P, y = draw_predictions(60, 3, 1.0, 0)
     share = np.full((60, 1), 0.01)
-    evidence = confirm_gain(P, logs_floored_at_share(P, share), one_hot(y, 3), np.ones(60), share)
+    evidence = confirm_gain(P, original_logs(P, share), one_hot(y, 3), np.ones(60), share)
     assert evidence.gain == pytest.approx(0.0, abs=1e-15)
     assert (evidence.pvalue, evidence.outcome) == (1.0, "no gain")
 

@@ -7,9 +7,12 @@ from scipy.stats import binom
 
 from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from trueodds.calibrators.auto import AutoSpec
+from trueodds.calibrators.choose import assign_folds
 from trueodds.calibrators.confirm_gain import detectable_gain
 from trueodds.calibrators.cross_validation import row_losses
+from trueodds.calibrators.fitted_calibrator import load
 from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.identity import IdentitySpec
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.data.predictions import Predictions
 
@@ -116,16 +119,73 @@ def test_the_note_of_unchanged_probabilities_states_no_share_of_a_returned_map()
     assert text(result, "TN508").endswith("The returned probabilities are unchanged and not mixed.")
 
 
-def test_the_note_of_unchanged_probabilities_counts_the_exact_zeros_that_they_keep():
-    # 60 of 300 rows have an exact zero, as the votes of a random forest do; no gain, so the identity keeps them.
+def forest_votes(n_impossible):
+    """300 rows of which 60 have an exact zero, as the votes of a random forest do; some of these outcomes occur."""
     rng = np.random.default_rng(4)
     p = np.where(np.arange(300) < 60, 0.0, rng.uniform(0.1, 0.9, 300))
-    result = fit(AutoSpec(candidates=("temperature",)), Predictions((rng.random(300) < p).astype(int), p))
+    y = (rng.random(300) < p).astype(int)
+    y[:n_impossible] = 1
+    return y, p
+
+
+def test_exact_zeros_of_which_none_occurred_are_mixed_and_the_note_counts_them():
+    y, p = forest_votes(0)
+    result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, p))
     assert result.method == "identity"
-    assert (result.predict_proba(p)[:, 1] == p).all()
-    note = text(result, "TN508")
-    assert "no log loss is infinite" not in note
-    assert "60 of 300 rows keep a probability of exactly 0, whose log loss is infinite if that class is" in note
+    assert result.predict_proba(p)[:, 1] == pytest.approx(300 / 301 * p + 0.5 / 301, abs=1e-15)
+    assert "mixed with 0.0033 of the uniform distribution" in result.describe()
+    note = text(result, "TN544")
+    assert note.startswith("60 of 300 rows have a predicted probability of exactly 0")
+    assert note.endswith("which keeps the log loss of new rows finite.")
+
+
+@pytest.mark.parametrize("scale", ["probabilities", "logits"])
+def test_if_an_impossible_outcome_occurred_the_returned_probabilities_have_a_finite_log_loss(scale):
+    y, p = forest_votes(2)
+    with np.errstate(divide="ignore"):
+        logits = np.maximum(np.log(p) - np.log1p(-p), -800.0)  # whose probability underflows to 0
+    preds = Predictions(y, p) if scale == "probabilities" else Predictions.from_logits(y, logits)
+    result = fit(AutoSpec(candidates=("llo",)), preds)
+    q = 300 / 301 * p + 0.5 / 301
+    loss = -np.where(y == 1, np.log(q), np.log(1 - q)).mean()
+    assert result.method == "identity"
+    assert result.predict_proba(p)[:, 1] == pytest.approx(q, abs=1e-15)
+    assert result.report.to_dict()["log_loss_after"] == pytest.approx(loss, rel=1e-12)
+    assert f"which makes the log loss finite: {loss:.4f}" in text(result, "TN544")
+    if scale == "probabilities":
+        assert result.report.to_dict()["log_loss_before"] is None
+        assert f"log loss infinite → {loss:.4f}" in str(result.report)
+
+
+def test_the_identity_is_scored_as_it_is_returned():
+    y, p = forest_votes(2)
+    P, Y = np.stack([1 - p, p], axis=1), np.eye(2)[y]
+    rows = assign_folds(P, Y, np.ones(300), 5, None, np.random.default_rng(0))
+    share = rows.uniform_shares()
+    scored = rows.cross_fitted_logs(IdentitySpec())
+    assert scored == pytest.approx(np.log((1 - share) * P + share / 2), rel=1e-12)
+    # Without exact zeros it is not mixed, and a tiny probability keeps its loss.
+    P = np.where(P == 0, 1e-200, P)
+    rows = rows._replace(P=P)
+    assert rows.cross_fitted_logs(IdentitySpec()) == pytest.approx(np.log(P), abs=1e-15)
+
+
+def test_few_rows_are_mixed_only_if_an_impossible_outcome_occurred():
+    for n_impossible in (0, 1):
+        p = np.array([0.0] * 4 + [0.5] * 6)
+        y = np.array([1] * n_impossible + [0] * (4 - n_impossible) + [0, 1] * 3)
+        result = fit(AutoSpec(), Predictions(y, p))
+        assert any(note.code == "TN544" for note in result.notes) == bool(n_impossible)
+        assert result.predict_proba([0.0])[0, 1] == pytest.approx(n_impossible / 22)  # half of 1/11
+        assert ("stay unchanged" in text(result, "TN507")) == (n_impossible == 0)
+
+
+def test_a_mixed_identity_is_saved_and_loaded(tmp_path):
+    y, p = forest_votes(2)
+    result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, p))
+    result.save(tmp_path / "mixed.json")
+    assert (load(tmp_path / "mixed.json").predict_proba(p) == result.predict_proba(p)).all()
+    assert result.to_dict()["parameters"] == {"mixing": 1 / 301}
 
 
 def test_the_line_of_a_calibrator_confirms_no_gain_whose_interval_includes_0():

@@ -27,9 +27,10 @@ from trueodds.calibrators.recalibration_report import (
     HeldOutProbabilities,
     PredictedClasses,
     Recalibration,
+    mixed_original_note,
     outcome_notes,
 )
-from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
+from trueodds.calibrators.uniform_mixture import MixedMap, has_exact_zeros, uniform_share
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import CHECKED_BY_CLASS, Folds, Level, Seed
@@ -80,7 +81,8 @@ class AutoSpec(CalibratorSpec):
     rows compares them with their distribution under redrawn labels. If it confirms a gain, choice and fit are repeated
     on all rows ("procedure confirmed"). If not, temperature scaling is fitted if it is confirmed by itself, since one
     parameter that was named in advance needs fewer rows. The map is mixed with 1/(n + 1) of the uniform distribution,
-    so that its log loss is always finite. The identity is not mixed: unchanged probabilities keep exact zeros.
+    so that its log loss is always finite. If nothing is confirmed, the original probabilities are mixed likewise if any
+    is exactly 0, and else stay unchanged.
 
     Cost: 10 fits of each candidate to three fifths of the rows and 6 to more of them; candidates that are far behind
     after the first 5 are dropped.
@@ -124,7 +126,7 @@ class AutoSpec(CalibratorSpec):
     ) -> tuple[CalibrationMap, Recalibration] | None:
         """The identity if the data were probably misread, for instance because the predictions look like labels."""
         reasons = [note for note in doubts if note.code in IMPLAUSIBLE_DATA_CODES]
-        return _refuse_recalibration(n, None, reasons) if reasons else None
+        return _refuse_recalibration(n, None, reasons, _Original(IdentityMap())) if reasons else None
 
     def _make_candidate_specs(self) -> list[CalibratorSpec]:
         """The candidates as instances; raises TO203 for invalid ones."""
@@ -230,7 +232,10 @@ class AutoSpec(CalibratorSpec):
             specs = [lower_min_prob_for_logs(spec) for spec in specs]
         min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)
         if refusal := _insufficient_data_message(Y, cluster):
-            return _refuse_recalibration(len(P), min_prob, [Note("TN507", refusal)])
+            has_impossible_outcomes = bool((to_probabilities(P)[Y > 0] == 0).any())
+            original = _Original.of_rows(P, Y, w, mixed=has_impossible_outcomes)
+            unchanged = "" if has_impossible_outcomes else " The probabilities stay unchanged."
+            return _refuse_recalibration(len(P), min_prob, [Note("TN507", refusal + unchanged)], original)
         rng = as_generator(self.rng)
         specs = sort_by_complexity(specs)
         compared = self._draw_comparison_rows(P, cluster, rng)
@@ -243,12 +248,16 @@ class AutoSpec(CalibratorSpec):
             choice = choice.with_chosen(IdentitySpec())
         confirmed = confirmation.confirmed and choice.spec.name != "identity"
         inputs = to_accepted_input(choice.spec, P)
-        applied_map: CalibrationMap = IdentityMap()
         notes: list[Note] = []
+        original = _Original(IdentityMap())
         if confirmed:
             applied_map, notes = _fit_confirmed(choice.spec, inputs, Y, w, cluster)
+        else:
+            original = _Original.of_rows(P, Y, w, mixed=has_exact_zeros(P))
+            applied_map = original.calibration_map
         share = applied_map.share if isinstance(applied_map, MixedMap) else None
-        notes += outcome_notes(choice, confirmation, len(P), share, _zero_rows_clause(P))
+        notes += outcome_notes(choice, confirmation, len(P), share)
+        notes += original.notes
         if len(compared) < len(P):
             text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + (f"; the chosen one was fitted on {len(P):,}." if confirmed else ".")))
@@ -261,6 +270,7 @@ class AutoSpec(CalibratorSpec):
             confirm_rows=len(compared),
             min_prob=min_prob,
             notes=tuple(notes),
+            log_loss_unconfirmed=original.log_loss,
             predicted_classes=PredictedClasses.compare_predictions(P, applied_map, Y, w, choice),
             held_out=HeldOutProbabilities(np.flatnonzero(has_weight)[compared], np.exp(held_out_logs)),
         )
@@ -288,20 +298,45 @@ class AutoSpec(CalibratorSpec):
         return self._prefer_one_parameter_unless_confirmed(rows, specs, cross_fitted_logs, procedure)
 
 
+class _Original(NamedTuple):
+    """The original probabilities as they are returned if no recalibration is confirmed."""
+
+    calibration_map: CalibrationMap  # the identity, or its mixture with the uniform distribution
+    log_loss: float | None = None  # of the mixture; None if it is not mixed
+    notes: tuple[Note, ...] = ()
+
+    @classmethod
+    def of_rows(cls, P: Probabilities, Y: Array, w: Array, *, mixed: bool) -> _Original:
+        """The map for rows P (n, K) with outcome shares Y (n, K) and weights w (n,), mixed on request."""
+        if not mixed:
+            return cls(IdentityMap())
+        mixed_map = MixedMap(IdentityMap(), uniform_share(len(P)))
+        is_zero = to_probabilities(P) == 0
+        loss = float(w @ log_loss(mixed_map.apply(to_probabilities(P)), Y) / w.sum())
+        note = mixed_original_note(
+            n=len(P),
+            n_zero_rows=int(is_zero.any(axis=1).sum()),
+            n_impossible=int((is_zero & (Y > 0)).any(axis=1).sum()),
+            share=mixed_map.share,
+            loss=loss,
+        )
+        return cls(mixed_map, loss, (note,))
+
+
 def _refuse_recalibration(
-    n: int, min_prob: float | None, reasons: Sequence[Note]
+    n: int, min_prob: float | None, reasons: Sequence[Note], original: _Original
 ) -> tuple[CalibrationMap, Recalibration]:
-    """The identity for n rows on which no recalibration is attempted, and a report with the reasons."""
-    identity_map = IdentityMap()
-    return identity_map, Recalibration(
+    """The map for n rows on which no recalibration is attempted, and a report with the reasons."""
+    return original.calibration_map, Recalibration(
         choice=None,
         confirmation=None,
-        applied=identity_map.name,
-        summary=identity_map.describe(),
+        applied=original.calibration_map.name,
+        summary=original.calibration_map.describe(),
         fit_rows=n,
         confirm_rows=0,
         min_prob=min_prob,
-        notes=tuple(reasons),
+        notes=(*reasons, *original.notes),
+        log_loss_unconfirmed=original.log_loss,
     )
 
 
@@ -317,13 +352,6 @@ def _fit_confirmed(
 def _log_losses(P: Probabilities, Y: Array) -> Array:
     """Log loss of each row of P (n, K) for the outcomes Y (n, K), (n,)."""
     return log_loss_from_logs(P.values, Y) if isinstance(P, LogProbabilities) else log_loss(P, Y)
-
-
-def _zero_rows_clause(P: Probabilities) -> str:
-    """A clause that states how many rows of P (n, K) have an exact zero; empty if none has."""
-    is_zero = np.isneginf(P.values) if isinstance(P, LogProbabilities) else P == 0
-    n_zero_rows = int(is_zero.any(axis=1).sum())
-    return f"{n_zero_rows:,} of {len(P):,} rows keep a probability of exactly 0" if n_zero_rows else ""
 
 
 def _nested_log_probabilities(
@@ -344,10 +372,7 @@ def _insufficient_data_message(Y: Array, cluster: Array | None) -> str:
     unit = "row" if cluster is None else "cluster"
     if n < _MIN_ROWS:
         count_text = f"{n} {unit} is" if n == 1 else f"{n} {unit}s are"
-        return f"{count_text} too few (at least {_MIN_ROWS} are required). The probabilities stay unchanged."
+        return f"{count_text} too few (at least {_MIN_ROWS} are required)."
     if (Y.sum(axis=0) >= 2).sum() < 2:
-        return (
-            "Fewer than two classes were observed at least twice, so no recalibration can be confirmed. The"
-            " probabilities stay unchanged."
-        )
+        return "Fewer than two classes were observed at least twice, so no recalibration can be confirmed."
     return ""

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._curves.score_scale import class_scores, score_scale
-from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
+from trueodds.calibrators._glm.log_probabilities import Probabilities, normalized_logs, to_probabilities
 from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, to_accepted_input
 from trueodds.calibrators.cross_validation import (
     MeanEstimate,
@@ -23,7 +23,7 @@ from trueodds.calibrators.cross_validation import (
     stratified_folds,
 )
 from trueodds.calibrators.identity import IdentitySpec
-from trueodds.calibrators.uniform_mixture import logs_floored_at_share, mix_with_uniform, uniform_share
+from trueodds.calibrators.uniform_mixture import has_exact_zeros, mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
 from trueodds.core.rng import as_generator
@@ -61,12 +61,11 @@ class CrossFittingRows(NamedTuple):
     def held_out_logs(self, spec: CalibratorSpec, train: Array, held_out: Array) -> Array:
         """Log-probabilities (m, K) of the rows `held_out` by a fit to the rows `train`; both are masks (n,).
 
-        They are mixed with the uniform distribution. The probabilities of the identity are not mixed, but raised to the
-        smallest probability that such a mixture can have.
+        They are mixed with the uniform distribution; those of the identity only if any original probability is 0.
         """
         share = uniform_share(int(train.sum()))
-        if spec.name == "identity":
-            return logs_floored_at_share(to_probabilities(self.P[held_out]), share)
+        if spec.name == "identity" and not has_exact_zeros(self.P):
+            return normalized_logs(self.P[held_out])
         Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[held_out])
         return np.asarray(np.log(mix_with_uniform(Q, share)))
 
@@ -146,10 +145,10 @@ def choose_calibrator(
 
     Close means within one standard error and within half of the best candidate's gain. Each candidate is fitted without
     one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform distribution, so that the loss of an exact
-    zero is large but finite. Folds are stratified by the most probable class, and clusters are not split. The identity
-    is always a candidate and chosen only if none is better; `confirm_gain` tests whether a gain is significant. Shapes:
-    P and Y (n, K), w (n,) > 0; P may be log-probabilities. Cost: `folds` + 1 fits of each candidate. Raises InputError
-    TO203, TO507.
+    zero is large but finite; the identity is mixed only if there are exact zeros. Folds are stratified by the most
+    probable class, and clusters are not split. The identity is always a candidate and chosen only if none is better;
+    `confirm_gain` tests whether a gain is significant. Shapes: P and Y (n, K), w (n,) > 0; P may be log-probabilities.
+    Cost: `folds` + 1 fits of each candidate. Raises InputError TO203, TO507.
 
     >>> from trueodds.calibrators.temperature import TemperatureSpec
     >>> P, Y = np.array([[0.1, 0.9]] * 80), np.eye(2)[[1, 1, 1, 0] * 20]

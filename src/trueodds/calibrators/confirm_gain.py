@@ -11,7 +11,7 @@ from scipy.special import stdtr, stdtrit
 
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_logs, to_probabilities
 from trueodds.calibrators.cross_validation import count_units, mean_and_standard_error
-from trueodds.calibrators.uniform_mixture import logs_floored_at_share
+from trueodds.calibrators.uniform_mixture import original_logs
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
@@ -126,8 +126,8 @@ def confirm_gain(
     power, if the estimated gain is the true one. A map that is fitted to more rows approaches the best one, whose gain
     is half of the excess Σ w (y − p)·g, so the excess counts as at most twice the gain.
 
-    The test limits the logarithms of p below as mixing would, so that no single row decides. The reported gain does so
-    only if a loss is infinite. Cost: O(nK).
+    The test limits the logarithms of p below as mixing would, so that no single row decides; if any p is 0, all rows of
+    p are mixed. The reported gain uses these logarithms only if the log loss of p is infinite. Cost: O(nK).
 
     Examples
     --------
@@ -214,7 +214,8 @@ def estimate_gain(
     The arguments are those of `confirm_gain`.
     """
     p = to_probabilities(P)
-    log_ratios = logs - logs_floored_at_share(p, uniform_share)
+    smallest_log = np.log(uniform_share / P.shape[1])
+    log_ratios = np.maximum(logs, smallest_log) - np.maximum(original_logs(P, uniform_share), smallest_log)
     p = p / p.sum(axis=1, keepdims=True)
     expected = (p * log_ratios).sum(axis=1)  # gain of each row if P is calibrated
     variance = np.maximum((p * log_ratios * log_ratios).sum(axis=1) - expected**2, 0.0)

@@ -71,6 +71,8 @@ class Recalibration:
     min_prob: float | None  # smallest probability of the fits that take logarithms
     notes: tuple[Note, ...] = ()
     predicted_classes: PredictedClasses | None = None
+    # Of the original probabilities after mixing, if they have exact zeros and no recalibration was confirmed.
+    log_loss_unconfirmed: float | None = None
     held_out: HeldOutProbabilities | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -122,6 +124,15 @@ class Recalibration:
         return replace(self, held_out=None)
 
     @property
+    def _log_loss_after(self) -> float | None:
+        """Log loss of the returned probabilities, cross-fitted if a recalibration was confirmed."""
+        if self.log_loss_unconfirmed is not None:
+            return self.log_loss_unconfirmed
+        if self.confirmation is None:
+            return None
+        return self.confirmation.log_loss_after if self.confirmed else self.confirmation.log_loss_before
+
+    @property
     def candidates(self) -> list[dict[str, Any]]:
         """The table of candidates, one dictionary each."""
         return [candidate.to_dict() for candidate in self.choice.candidates] if self.choice else []
@@ -156,7 +167,7 @@ class Recalibration:
             "required_rows": required_rows,
             "detectable_gain": confirmation.detectable if confirmation else None,
             "log_loss_before": loss_before,
-            "log_loss_after": confirmation.log_loss_after if confirmation and self.confirmed else loss_before,
+            "log_loss_after": self._log_loss_after,
             "accuracy_before": predicted_classes.accuracy_before if predicted_classes else None,
             "accuracy_after": predicted_classes.accuracy_after if predicted_classes else None,
             "label_flips": predicted_classes.label_flips if predicted_classes else 0,
@@ -175,16 +186,26 @@ class Recalibration:
         if self.confirmed:
             return (
                 f"{self.applied} ({self.summary}) {self.confirmed_text}: log loss"
-                f" {format_number(confirmation.log_loss_before)} → {format_number(confirmation.log_loss_after)},"
+                f" {_format_loss(confirmation.log_loss_before)} → {format_number(confirmation.log_loss_after)},"
                 f" p={format_number(confirmation.pvalue)}, cross-fitted"
                 f" on {self.confirm_rows:,} rows"
             )
+        mixed = ""
+        if self.log_loss_unconfirmed is not None:
+            losses = (confirmation.log_loss_before, self.log_loss_unconfirmed)
+            mixed = f"; {self.summary}: log loss {' → '.join(map(_format_loss, losses))}"
         if self.outcome == NOT_ENOUGH_ROWS:
-            return f"{self.chosen} not confirmed: too few rows ({self.confirm_rows:,})"
+            return f"{self.chosen} not confirmed: too few rows ({self.confirm_rows:,}){mixed}"
         rows = f"on {self.confirm_rows:,} rows"
         if not math.isfinite(confirmation.detectable):
-            return f"no gain found {rows}"
-        return f"no gain found: {format_number(confirmation.detectable)} nats were detectable with 80% power {rows}"
+            return f"no gain found {rows}{mixed}"
+        detectable = f"{format_number(confirmation.detectable)} nats were detectable with 80% power"
+        return f"no gain found: {detectable} {rows}{mixed}"
+
+
+def _format_loss(loss: float) -> str:
+    """A log loss as text, or `infinite`."""
+    return format_number(loss) if math.isfinite(loss) else "infinite"
 
 
 def round_to_two_digits(rows: float) -> int:
@@ -196,27 +217,44 @@ def round_to_two_digits(rows: float) -> int:
     return int(float(f"{rows:.2g}"))
 
 
+def mixed_original_note(*, n: int, n_zero_rows: int, n_impossible: int, share: float, loss: float) -> Note:
+    """Note TN544 that the original probabilities are returned after mixing, because some of them are exactly 0.
+
+    `n_zero_rows` of `n` rows have such a probability, `n_impossible` of them an observed outcome of probability 0.
+    `loss` is the log loss after mixing in the `share` of the uniform distribution.
+    """
+    if n_impossible:
+        rows = "1 row" if n_impossible == 1 else f"{n_impossible:,} of {n:,} rows"
+        reason = f"The observed class of {rows} has a predicted probability of exactly 0, whose log loss is infinite."
+        effect = f"makes the log loss finite: {format_number(loss)}"
+    else:
+        rows = "1 row has" if n_zero_rows == 1 else f"{n_zero_rows:,} of {n:,} rows have"
+        reason = f"{rows} a predicted probability of exactly 0, whose log loss is infinite if that class is observed."
+        effect = "keeps the log loss of new rows finite"
+    text = f"{reason} The returned probabilities are the original ones mixed with {share:.2g} of the uniform"
+    return Note("TN544", f"{text} distribution, which {effect}.")
+
+
 def outcome_notes(
-    choice: CandidateChoice, confirmation: Confirmation, n_fit: int, share: float | None = None, zero_rows: str = ""
+    choice: CandidateChoice, confirmation: Confirmation, n_fit: int, share: float | None = None
 ) -> list[Note]:
     """The notes on how the gain was evaluated (TN508), and on its outcome (TN509, TN510 or TN543).
 
-    The applied map was fitted to `n_fit` rows. `share` is that of the uniform distribution in this map, None for the
-    identity. `zero_rows` is a clause that states how many rows have a predicted probability of exactly 0, which the
-    identity keeps.
+    The applied map was fitted to `n_fit` rows. `share` is that of the uniform distribution in this map, None if it is
+    not mixed.
     """
     name = choice.spec.name
     shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")
-    unchanged = ""
-    if share is None:
-        unchanged = " The returned probabilities are unchanged and not mixed"
-        unchanged += f": {zero_rows}, whose log loss is infinite if that class is observed." if zero_rows else "."
+    unchanged = "" if share is not None else " The returned probabilities are unchanged and not mixed."
+    original = "the unmodified original probabilities"
+    if math.isinf(confirmation.log_loss_before):
+        original = "original probabilities mixed likewise, because the log loss of the unmodified ones is infinite"
     evaluation_note = Note(
         "TN508",
         f"Each fitted map is mixed with a small share of the uniform distribution ({shares}), so that its log loss is"
-        " finite. For the candidate table and the test, the original probabilities are raised to at least"
-        " the smallest probability that this mixture can have. The reported gain uses the unmodified probabilities,"
-        f" unless their log loss is infinite.{unchanged}",
+        " finite. In the candidate table and the test, the original probabilities are mixed likewise if any is exactly"
+        " 0. The test raises smaller probabilities to the smallest one that this mixture can have. The reported gain"
+        f" is that over {original}.{unchanged}",
     )
     pvalue = f"p = {format_number(confirmation.pvalue)}" if confirmation.pvalue >= 0.0001 else "p < 0.0001"
     gain = (

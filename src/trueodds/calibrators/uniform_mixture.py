@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.calibrators._glm.log_probabilities import Probabilities, normalized_logs, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
+from trueodds.calibrators.identity import IdentityMap
 from trueodds.calibrators.saved_parameters import read_number
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
@@ -24,16 +26,23 @@ def mix_with_uniform(Q: Array, share: Any) -> Array:
     return np.asarray((1 - share) * (Q / Q.sum(axis=1, keepdims=True)) + share / Q.shape[1])
 
 
-def logs_floored_at_share(P: Array, share: Any) -> Array:
-    """Logarithms (n, K) of the normalized rows, limited below at the smallest probability that mixing could give.
+def has_exact_zeros(P: Probabilities) -> bool:
+    """Whether any probability is exactly 0, also by underflow of a log-probability."""
+    return bool((to_probabilities(P) == 0).any())
 
-    `share` is that of the uniform distribution, a number or (n, 1). The log loss is then bounded as after mixing, but
-    larger probabilities do not change.
 
-    >>> logs_floored_at_share(np.array([[0.0, 1.0]]), 0.5).round(4).tolist()
-    [[-1.3863, 0.0]]
+def original_logs(P: Probabilities, share: Any) -> Array:
+    """Log-probabilities (n, K) of the original rows as `auto` returns them if it confirms no recalibration.
+
+    Rows with exact zeros are mixed with a `share` of the uniform distribution, a number or (n, 1); others are only
+    normalized.
+
+    >>> original_logs(np.array([[0.0, 1.0]]), 0.5).round(4).tolist()
+    [[-1.3863, -0.2877]]
     """
-    return np.asarray(np.log(np.maximum(P / P.sum(axis=1, keepdims=True), share / P.shape[1])))
+    if has_exact_zeros(P):
+        return np.asarray(np.log(mix_with_uniform(to_probabilities(P), share)))
+    return normalized_logs(P)
 
 
 SHARE_KEY = "mixing"  # key of the share, which is saved among the parameters of the base map
@@ -110,7 +119,9 @@ class MixedMap(CalibrationMap):
         return stages[0] if stages is not None and len(stages) == 1 else None
 
     def describe(self) -> str:
-        """Description of the base map."""
+        """Description of the base map; of the identity, the share."""
+        if isinstance(self.base_map, IdentityMap):
+            return f"mixed with {self.share:.2g} of the uniform distribution"
         return self.base_map.describe()
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:

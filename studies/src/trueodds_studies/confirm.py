@@ -17,7 +17,7 @@ from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.choose import CrossFittingRows
 from trueodds.calibrators.cross_validation import mean_and_standard_error, stratified_folds
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.uniform_mixture import logs_floored_at_share
+from trueodds.calibrators.uniform_mixture import original_logs
 from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.probabilities import two_columns
@@ -238,7 +238,7 @@ def paired_t_pvalue(method: str, P: Array, Y: Array, folds: int = 5) -> float:
     """
     rows = CrossFittingRows(P, Y, np.ones(len(P)), stratified_folds(P, folds, None, np.random.default_rng(0)))
     logs_after = rows.cross_fitted_logs(CALIBRATORS.make(method, {}))
-    logs_before = logs_floored_at_share(P, rows.uniform_shares())
+    logs_before = original_logs(P, rows.uniform_shares())
     gains = (Y * (logs_after - logs_before)).sum(axis=1)  # per row
     gain, se = mean_and_standard_error(gains, rows.w)
     return float(stdtr(len(P) - 1, -gain / se)) if se > 0 else 1.0

@@ -127,6 +127,20 @@ def format_gain_percent(percent: float) -> str:
     return format_share(percent / 100)
 
 
+def describe_mixing(recalibration: Mapping[str, Any]) -> str:
+    """Return the effect of mixing on original probabilities of infinite log loss; empty if they were not mixed.
+
+    >>> mixed = {"candidates": [0], "summary": "mixed with 0.0033 of the uniform distribution", "log_loss_after": 0.42}
+    >>> describe_mixing(mixed)
+    'mixed with 0.0033 of the uniform distribution, the original probabilities have log loss 0.42 instead of infinite'
+    """
+    before, after = (recalibration.get(f"log_loss_{time}") for time in ("before", "after"))
+    if recalibration.get("confirmed") or before is not None or after is None:
+        return ""
+    loss = f"log loss {format_number(after)} instead of infinite"
+    return f"{recalibration['summary']}, the original probabilities have {loss}"
+
+
 def describe_unconfirmed_gain(recalibration: Mapping[str, Any]) -> str:
     """Return the estimated gain with its confidence interval, which includes 0.
 
@@ -252,10 +266,14 @@ def candidate_table(audit: AuditDict) -> TextTable:
     )
     original_loss = next((entry["log_loss"] for entry in entries if entry["method"] == "identity"), None)
     if original_loss is not None and format_number(original_loss) != format_log_loss(recalibration, "before"):
-        intro += (
-            " Probabilities near 0 are raised in this table (TN508), so the log loss of the original ones (identity)"
-            " differs from the reported one."
+        n_rows = recalibration.get("rows") or {}
+        is_of_sample = n_rows.get("confirm", 0) < n_rows.get("fit", 0)
+        reason = (
+            "This table is that of the rows on which the candidates were compared (TN539)"
+            if is_of_sample
+            else "Original probabilities of exactly 0 are raised in this table (TN508)"
         )
+        intro += f" {reason}, so the log loss of the original ones (identity) differs from the reported one."
     if has_classes:
         intro += (
             " Changed classes: rows whose most probable class changes in the cross-validated predictions; the number"

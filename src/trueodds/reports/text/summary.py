@@ -38,6 +38,7 @@ from trueodds.reports.text.recalibration import (
     calibrator_with_parameters,
     describe_changed_classes,
     describe_constant_prediction,
+    describe_mixing,
     describe_unconfirmed_gain,
     format_gain_bound,
     format_gain_percent,
@@ -253,9 +254,10 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
         remark = (
             f"{calibrator_name(recalibration['chosen'])}: {gain}, not significant{_detectable_suffix(recalibration)}"
         )
+        remark = "; ".join(filter(None, (remark, describe_mixing(recalibration))))
         return SummaryLine(label, "not confirmed, too few rows", remark)
     remark = f"no significant gain in cross-validated log loss{_detectable_suffix(recalibration)}"
-    return SummaryLine(label, "none confirmed", remark)
+    return SummaryLine(label, "none confirmed", "; ".join(filter(None, (remark, describe_mixing(recalibration)))))
 
 
 def _detectable_suffix(recalibration: Mapping[str, Any]) -> str:
@@ -276,8 +278,10 @@ def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str
     percent, bound = recalibration.get("gain_percent"), format_gain_bound(recalibration)
     # The test may reject although the confidence interval of the gain includes 0.
     confirmed = "confirmed" if bound else "miscalibration confirmed but not the gain,"
-    if bound:
-        change = f"a gain of {bound}" if percent is None else f"{format_gain_percent(percent)} lower, {bound}"
+    if bound and percent is None:
+        change = f"compared with the original probabilities mixed likewise, a gain of {bound}"
+    elif bound:
+        change = f"{format_gain_percent(percent)} lower, {bound}"
     else:
         change = describe_unconfirmed_gain(recalibration)
     subject = "held-out log loss in the sample" if is_sampled else "held-out log loss"

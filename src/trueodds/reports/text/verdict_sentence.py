@@ -30,9 +30,11 @@ from trueodds.reports.text.recalibration import (
     INSUFFICIENT_ROWS,
     calibrator_name,
     describe_constant_prediction,
+    describe_mixing,
     describe_unconfirmed_gain,
     format_gain_bound,
     format_gain_percent,
+    format_log_loss,
 )
 from trueodds.reports.text.result_tables import standard_measure_label
 from trueodds.reports.text.verdict_state import measures_excluding_ideal, miscalibration_direction, ratio_of_events
@@ -347,9 +349,13 @@ def describe_recalibration(recalibration: Mapping[str, Any] | None, data: Mappin
         if describe_constant_prediction(recalibration, data):
             sentence += "; the result is hardly better than a constant prediction"
         return f"{sentence}."
+    mixing = describe_mixing(recalibration)
     if recalibration.get("outcome") == INSUFFICIENT_ROWS:
-        return f"No recalibration could be confirmed with {format_count(data['n'], 'row')}."
-    return "No recalibration improves the held-out log loss significantly."
+        sentence = f"no recalibration could be confirmed with {format_count(data['n'], 'row')}"
+    else:
+        sentence = "no recalibration improves the held-out log loss significantly"
+    sentence = f"{mixing}; beyond that, {sentence}" if mixing else sentence
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def _describe_gain(recalibration: Mapping[str, Any]) -> str:
@@ -367,10 +373,14 @@ def _describe_gain(recalibration: Mapping[str, Any]) -> str:
         )
     is_of_procedure = recalibration.get("gain_of") == GAIN_OF_PROCEDURE
     subject = f"Recalibration, here by {name}," if is_of_procedure else name[:1].upper() + name[1:]
-    gain = lower_bound if percent is None else f"{format_gain_percent(percent)} ({lower_bound})"
+    if percent is None:
+        after = format_log_loss(recalibration, "after")
+        gain = f"from infinite to {after} ({lower_bound} compared with mixing in the uniform distribution alone)"
+    else:
+        gain = f"by {format_gain_percent(percent)} ({lower_bound})"
     return (
-        f"{subject} reduces the log loss by {gain}, confirmed by cross-fitting on these rows; this is valid only if the"
-        " model was not trained on them"
+        f"{subject} reduces the log loss {gain}, confirmed by cross-fitting on these rows; this is valid only if the model"
+        " was not trained on them"
     )
 
 

@@ -44,6 +44,27 @@ def test_exact_zeros_and_ones_do_no_harm(method, k):
     assert loss(Q, y) <= loss(P, y) + (LINES_LOSE if method in LINES else 1e-3)
 
 
+@pytest.mark.parametrize(("method", "k"), [case for case in CASES if case[0] != "auto"])
+def test_a_map_that_keeps_an_infinite_log_loss_says_so(method, k):
+    P, y = forest(k, n=300)
+    calibrator = to.fit(to.Predictions(y, P), method)
+    Q = calibrator.predict_proba(P)
+    texts = [note.text for note in calibrator.notes if note.code == "TN505"]
+    assert bool(texts) == (Q == 0).any()
+    n_observed = (Q[np.arange(len(y)), y] == 0).sum()
+    if n_observed:
+        assert texts[0].endswith(f"is infinite, as it is in {n_observed} of these rows.")
+
+
+def test_auto_never_keeps_an_infinite_log_loss_of_a_forest():
+    for seed in range(5):
+        for k in (2, 4):
+            P, y = forest(k, n=300, seed=seed)
+            fresh, _ = forest(k, n=300, seed=seed + 100)
+            calibrator = to.fit(to.Predictions(y, P), "auto")
+            assert (calibrator.predict_proba(np.concatenate([P, fresh])) > 0).all()
+
+
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_spline_maps_an_exact_zero_to_the_event_rate_of_exact_zeros(k):
     # The line at the end of the curve led exact zeros to 0 or to 1: in log loss 2 to 6 in place of .4.

@@ -103,7 +103,7 @@ def test_an_exact_zero_stays_zero_and_the_floor_of_the_fit_is_noted():
     result = fit(TemperatureSpec(), Predictions(y, P))
     assert 0.001 < result.calibration_map.beta < 1
     assert result.predict_proba(P)[-1].tolist() == [0.0, 1.0]
-    assert [note.code for note in result.notes] == ["TN502"]
+    assert [note.code for note in result.notes] == ["TN502", "TN505"]
     assert (
         "1 of 802 probabilities was below 1e-12 and raised to it in the fit, 1 of them of observed outcomes"
         in result.notes[0].text

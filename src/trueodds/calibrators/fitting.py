@@ -10,10 +10,18 @@ from typing import Any
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators._curves.one_vs_rest import zero_probability_notes
 from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
-from trueodds.calibrators._glm.log_probabilities import LogProbabilities
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_probabilities
 from trueodds.calibrators._glm.row_sums import PassCounter, RowFunction, Streamed
-from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec, lower_min_prob_for_logs
+from trueodds.calibrators.base import (
+    CalibrationMap,
+    CalibratorSpec,
+    SummedSpec,
+    TalliedSpec,
+    lower_min_prob_for_logs,
+    to_accepted_input,
+)
 from trueodds.calibrators.calibrator_predictions import independent_labels_error, logit_columns
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.errors import InputError, Note, shorten
@@ -90,6 +98,8 @@ def fit(
         *unobserved_class_notes(class_totals, preds.classes),
         *spec.notes(calibration_map, P, Y, w),
     ]
+    if not any(note.code == "TN505" for note in notes):
+        notes += _kept_zeros_notes(calibration_map, P, Y)
     if report is not None:
         notes += report.notes
         report = report if keep_held_out else report.without_held_out()
@@ -102,6 +112,15 @@ def fit(
         report,
         BatchFingerprints.from_predictions(preds).single_name,
     )
+
+
+def _kept_zeros_notes(calibration_map: CalibrationMap, P: Probabilities, Y: Array) -> list[Note]:
+    """Note TN505 if the map keeps predicted probabilities of exactly 0, as a power of p does."""
+    if calibration_map.logits:
+        return []
+    has_zero = (to_probabilities(P) == 0).any(axis=1)
+    Q = calibration_map.apply(to_accepted_input(calibration_map, P[has_zero]))
+    return zero_probability_notes(Q, Y[has_zero], len(P))
 
 
 def adapt_spec(spec: CalibratorSpec, preds: Predictions) -> CalibratorSpec:

@@ -150,7 +150,7 @@ class ScalingBinningSpec(CalibratorSpec):
         n_separated = sum(not c.converged for c in calibration_map.curves)
         n_nonincreasing = sum(c.sigmoid.slope <= 0 for c in calibration_map.curves)
         fit_notes += curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
-        return fit_notes + zero_probability_notes(calibration_map.apply(P))
+        return fit_notes + zero_probability_notes(calibration_map.apply(P), Y)
 
 
 def _fit_binned_sigmoid(logs: Array, y: Array, w: Array, spec: ScalingBinningSpec) -> BinnedSigmoid:

@@ -174,9 +174,18 @@ def effective_rows(w: Array) -> tuple[float, Array]:
     return float(len(w)), w * (len(w) / total)
 
 
-def zero_probability_notes(Q: Array) -> list[Note]:
-    """Note on recalibrated probabilities of exactly 0: if that class is observed, the log loss is infinite."""
-    return _zero_probability_note_list(int((Q == 0).any(axis=1).sum()), f"of the {len(Q):,} rows it was fitted on")
+def zero_probability_notes(Q: Array, Y: Array | None = None, n_rows: int | None = None) -> list[Note]:
+    """Note on recalibrated probabilities of exactly 0: if that class is observed, the log loss is infinite.
+
+    With Y, outcome shares (n, K) or labels (n,), it states in how many rows that is the case. Q (n, K) may leave out rows
+    without a zero if the number of all rows, `n_rows`, is given.
+    """
+    is_zero, n_observed = Q == 0, 0
+    if Y is not None:
+        is_observed = is_zero[np.arange(len(Y)), Y] if Y.ndim == 1 else (is_zero & (Y > 0)).any(axis=1)
+        n_observed = int(is_observed.sum())
+    rows_text = f"of the {n_rows or len(Q):,} rows it was fitted on"
+    return _zero_probability_note_list(int(is_zero.any(axis=1).sum()), rows_text, n_observed)
 
 
 def zero_probability_notes_of_cells(curves: Sequence[ClassCurve], views: Sequence[View]) -> list[Note]:
@@ -191,15 +200,18 @@ def zero_probability_notes_of_cells(curves: Sequence[ClassCurve], views: Sequenc
     )
 
 
-def _zero_probability_note_list(n_rows: int, rows_text: str) -> list[Note]:
-    """Note TN505 with the number of rows that get probability 0, or no note if there are none."""
+def _zero_probability_note_list(n_rows: int, rows_text: str, n_observed: int = 0) -> list[Note]:
+    """Note TN505 with the number of rows that get probability 0, or no note if there are none.
+
+    In `n_observed` of them the observed class gets it.
+    """
     if n_rows == 0:
         return []
     text = (
         f"The map gives probability 0 to some class in {n_rows:,} {rows_text}; if that class is observed, the log loss"
-        " is infinite."
     )
-    return [Note("TN505", text)]
+    observed = f", as it is in {n_observed:,} of these rows" if n_observed else ""
+    return [Note("TN505", f"{text} is infinite{observed}.")]
 
 
 def fit_by_class(

@@ -283,6 +283,12 @@ def test_of_many_rows_some_choose_and_all_fit(monkeypatch):
     assert result.calibration_map.beta == pytest.approx(refitted.beta, rel=1e-9)
 
 
+def test_with_many_classes_more_probabilities_are_compared_so_that_curves_of_single_classes_have_enough_rows():
+    P, y = draw_predictions(3000, 100, 2.0, 8)
+    report = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P)).report
+    assert report.confirm_rows == 3000  # 300,000 probabilities; 2,000 rows before
+
+
 def test_a_correct_but_underconfident_model_needs_some_rows_to_be_sharpened():
     # Always right, said with .9: no spread among the gains, and yet 20 rows are no proof: .9²⁰ is 12 %, .9¹⁰⁰ nothing.
     small, large = (fit(AutoSpec(), Predictions([0, 1] * n, both([0.1, 0.9] * n))).report.confirmed for n in (10, 50))

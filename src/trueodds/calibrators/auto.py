@@ -40,6 +40,10 @@ from trueodds.tallies.proper_score_sums import log_loss, log_loss_from_logs
 
 # Probabilities (rows times classes) on which candidates are compared: more would hardly reduce the standard errors.
 MAX_PROBABILITIES = 200_000
+# With many classes these are so few rows that a map with a curve per class, which is the best one when fitted to all
+# rows, would seem worse than a temperature. Up to this number of rows, more probabilities are compared.
+_ROWS_FOR_MANY_CLASSES = 5_000
+_MAX_PROBABILITIES_OF_MANY_CLASSES = 500_000
 _MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
 _ONE_PARAMETER_METHOD = "temperature"  # the candidate with one parameter, which is also tested by itself
 _MIN_FOLDS = 3  # one to test, one to choose, one to fit
@@ -171,10 +175,10 @@ class AutoSpec(CalibratorSpec):
 
     def _draw_comparison_rows(self, P: Probabilities, cluster: Array | None, rng: np.random.Generator) -> Array:
         """Indices of the rows on which candidates are compared and confirmed: all, or a stratified sample."""
-        share = MAX_PROBABILITIES / (P.shape[0] * P.shape[1])
-        if share >= 1:
+        n_compared = _count_compared_rows(*P.shape)
+        if n_compared == len(P):
             return np.arange(len(P))
-        return np.flatnonzero(stratified_holdout(to_probabilities(P), share, cluster, rng))
+        return np.flatnonzero(stratified_holdout(to_probabilities(P), n_compared / len(P), cluster, rng))
 
     def _prefer_one_parameter_unless_confirmed(
         self,
@@ -226,8 +230,7 @@ class AutoSpec(CalibratorSpec):
         if not has_weight.all():
             P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
             cluster = None if cluster is None else cluster[has_weight]
-        n_compared = min(len(P), MAX_PROBABILITIES // P.shape[1])
-        specs = self._suitable_specs(n_compared, P.shape[1])
+        specs = self._suitable_specs(_count_compared_rows(*P.shape), P.shape[1])
         if isinstance(P, LogProbabilities):
             specs = [lower_min_prob_for_logs(spec) for spec in specs]
         min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)
@@ -364,6 +367,16 @@ def _nested_log_probabilities(
         assert logs is not None
         nested_logs[in_fold] = logs[in_fold]
     return nested_logs
+
+
+def _count_compared_rows(n: int, k: int) -> int:
+    """Number of the n rows of K classes on which candidates are compared.
+
+    >>> [_count_compared_rows(20_000, k) for k in (2, 20, 100, 1000)]
+    [20000, 10000, 5000, 500]
+    """
+    n_many_classes = min(_ROWS_FOR_MANY_CLASSES, _MAX_PROBABILITIES_OF_MANY_CLASSES // k)
+    return min(n, max(MAX_PROBABILITIES // k, n_many_classes))
 
 
 def _insufficient_data_message(Y: Array, cluster: Array | None) -> str:

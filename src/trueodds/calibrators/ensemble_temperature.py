@@ -252,8 +252,8 @@ def maximum_likelihood_weights(A: Array, w: Array) -> Array:
         q = A[:, subset] @ shares
         if not (q > 0).all():
             continue
-        with np.errstate(over="ignore", invalid="ignore"):  # an overflow means that these components are not optimal
-            possible_gain = float(weighted_sum(w / q, A).max(initial=total_weight)) / total_weight - 1
+        with np.errstate(over="ignore"):  # an overflow means that these components are not optimal
+            possible_gain = float(weighted_sum(w, A / q[:, None]).max(initial=total_weight)) / total_weight - 1
         if possible_gain < smallest_gain:
             smallest_gain, optimal = possible_gain, _expand_to_all_components(shares, subset, A.shape[1])
         if possible_gain <= _OPTIMALITY_TOLERANCE:
@@ -314,10 +314,12 @@ def _newton_on_simplex(A: Array, w: Array) -> Array:
         return v
     value = float(weighted_sum(w, np.log(q)))
     for _ in range(_MAX_NEWTON_STEPS):
-        gradient = weighted_sum(w / q, differences)
+        # Ratios, because the square of a tiny q underflows.
+        ratios = differences / q[:, None]
+        gradient = weighted_sum(w, ratios)
         if np.abs(gradient).max() <= _GRADIENT_TOLERANCE * w.sum():
             break
-        hessian = np.array([weighted_sum(w / q**2 * difference, differences) for difference in differences.T])
+        hessian = np.array([weighted_sum(w * ratio, ratios) for ratio in ratios.T])
         step = directions @ np.linalg.lstsq(hessian, gradient, rcond=1e-15)[0]
         is_decreasing = step < 0
         distance_to_boundary = float((v[is_decreasing] / -step[is_decreasing]).min(initial=np.inf))

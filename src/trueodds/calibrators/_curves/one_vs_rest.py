@@ -177,8 +177,8 @@ def effective_rows(w: Array) -> tuple[float, Array]:
 def zero_probability_notes(Q: Array, Y: Array | None = None, n_rows: int | None = None) -> list[Note]:
     """Note on recalibrated probabilities of exactly 0: if that class is observed, the log loss is infinite.
 
-    With Y, outcome shares (n, K) or labels (n,), it states in how many rows that is the case. Q (n, K) may leave out rows
-    without a zero if the number of all rows, `n_rows`, is given.
+    With Y, outcome shares (n, K) or labels (n,), it states in how many rows that is the case. Q (n, K) may leave out
+    rows without a zero if the number of all rows, `n_rows`, is given.
     """
     is_zero, n_observed = Q == 0, 0
     if Y is not None:

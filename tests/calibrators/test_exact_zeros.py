@@ -56,6 +56,44 @@ def test_a_map_that_keeps_an_infinite_log_loss_says_so(method, k):
         assert texts[0].endswith(f"is infinite, as it is in {n_observed} of these rows.")
 
 
+REVERSED = ("llo", "platt", "mcllo", "vector", "bias_corrected_temperature", "evidential", "scaling_binning")
+
+
+@pytest.mark.parametrize("method", REVERSED)
+def test_with_a_negative_slope_a_zero_is_what_the_fit_took_it_for(method, tmp_path):
+    # Of 100 rows at .5 90 are events, of 100 rows at 1 only 70. The fit takes 1 − p = 0 for 1e-12.
+    y, p = [1] * 90 + [0] * 10 + [1] * 70 + [0] * 30, [0.5] * 100 + [1.0] * 100
+    calibrator = to.fit(to.Predictions(y, p), method)
+    half, near, one = calibrator.predict_proba([0.5, 1 - 1e-12, 1.0])[:, 1]
+    assert (half, near) == pytest.approx((0.9, 0.7), abs=0.02)
+    assert one == pytest.approx(near, abs=1e-4)
+    calibrator.save(tmp_path / "reversed.json")
+    assert (to.load(tmp_path / "reversed.json").predict_proba(p) == calibrator.predict_proba(p)).all()
+    assert "min_prob" not in calibrator.to_dict()["parameters"] or method in {"mcllo", "vector", REVERSED[4]}
+
+
+def test_a_reversed_map_keeps_another_smallest_probability_of_its_fit(tmp_path):
+    y, p = [1] * 90 + [0] * 10 + [1] * 70 + [0] * 30, [0.5] * 100 + [1.0] * 100
+    for method in ("llo", "platt", "evidential"):
+        calibrator = to.fit(to.Predictions(y, p), method, min_prob=1e-6)
+        assert calibrator.predict_proba([1.0])[0, 1] == pytest.approx(0.7, abs=0.01)
+        calibrator.save(tmp_path / "reversed.json")
+        assert to.load(tmp_path / "reversed.json").predict_proba([1.0]) == pytest.approx(
+            calibrator.predict_proba([1.0])
+        )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_tiny_probability_of_an_observed_class_is_fitted(method):
+    k = 2 if CALIBRATORS.load(method).two_classes else 3
+    y = np.arange(200) % k
+    P = np.full((200, k), 0.2 / (k - 1))
+    P[np.arange(200), y] = 0.8
+    for p in (1e-320, 1e-160, 1e-100):
+        P[0] = [p, *[1 / (k - 1)] * (k - 1)]
+        assert np.isfinite(to.fit(to.Predictions(y, P), method).predict_proba(P)).all()
+
+
 def test_auto_never_keeps_an_infinite_log_loss_of_a_forest():
     for seed in range(5):
         for k in (2, 4):

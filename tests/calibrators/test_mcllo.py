@@ -190,10 +190,11 @@ def test_such_rows_are_counted_and_a_safer_baseline_is_named():
 def test_exact_zeros_and_slopes_of_any_sign():
     P = np.array([[0.0, 0.3, 0.7]])
     stays, joins, takes = (MclloMap(np.zeros(2), np.array([a, 1.0]), 2, 1e-12).apply(P)[0] for a in (0.5, 0.0, -1.0))
-    # Against the baseline .7 class 1 has odds 3/7; class 0 has odds 0, or 0⁰ = 1, or 1/0.
+    # Against the baseline .7 class 1 has odds 3/7; class 0 has odds 0, or 0⁰ = 1, or .7e12.
     assert stays == pytest.approx([0, 0.3, 0.7])
     assert joins == pytest.approx(np.array([1, 3 / 7, 1]) / (2 + 3 / 7))
-    assert takes.tolist() == [1.0, 0.0, 0.0]
+    # The fit takes class 0 for 1e-12, so that 1/0 is 0.7e12 against the baseline.
+    assert takes == pytest.approx([1, (3 / 7) / 0.7e12, 1 / 0.7e12], abs=1e-14)
 
 
 def test_a_baseline_of_exactly_zero_is_not_needed_where_slopes_are_equal():

@@ -17,6 +17,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     Probabilities,
     floored_logs,
     log_ratio,
+    logs_for_slopes,
     replacement_notes,
     to_logs,
     to_probabilities,
@@ -49,6 +50,12 @@ class EvidentialMap(CalibrationMap):
     on: str = "log p"  # scores: "log p" or "probabilities"
     output: str = "pignistic"  # or "plausibility" or "point"
     n_passes: int = 0  # over the rows, in the fit
+    min_prob: float = MIN_PROB  # smallest probability of the fit on log p; used if the slope is negative
+
+    @property
+    def slope(self) -> float:
+        """The estimate of the slope."""
+        return float(self.contour.theta if isinstance(self.contour, SlopeBeliefs) else self.contour.theta[1])
 
     def apply(self, P: Probabilities) -> Array:
         """Pignistic probabilities, normalized plausibilities, or the probabilities of the point estimate."""
@@ -73,17 +80,17 @@ class EvidentialMap(CalibrationMap):
         if self.on == "probabilities":
             p = to_probabilities(P).astype(np.float64, copy=False)
             return p[:, 1] if isinstance(self.contour, ShiftSlopeBeliefs) else p
-        logs = to_logs(P)
+        logs = logs_for_slopes(to_logs(P), self.slope, self.min_prob)
         return logs[:, 1] - logs[:, 0] if isinstance(self.contour, ShiftSlopeBeliefs) else logs
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The mixture of the point estimate; the other outputs have none."""
         if self.output != "point" or self.on != "log p":
             return None
-        if isinstance(self.contour, SlopeBeliefs):
-            return (SoftmaxTerm(1.0, np.full(k, self.contour.theta), np.zeros(k)),)
-        tau, gamma = self.contour.theta.tolist()
-        return (SoftmaxTerm(1.0, np.full(2, gamma), np.array([0.0, tau])),)
+        shift = 0.0 if isinstance(self.contour, SlopeBeliefs) else float(self.contour.theta[0])
+        bias = np.zeros(k)
+        bias[1] = shift
+        return (SoftmaxTerm(1.0, np.full(k, self.slope), bias, self.min_prob if self.slope < 0 else 0.0),)
 
     def describe(self) -> str:
         """The parameter, such as `θ = 0.45`, or slope and intercept."""
@@ -94,11 +101,14 @@ class EvidentialMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """Input, output, passes and contour."""
-        return {"on": self.on, "output": self.output, "n_passes": self.n_passes, "contour": self.contour.to_dict()}
+        parameters = {"on": self.on, "output": self.output, "n_passes": self.n_passes}
+        parameters |= saved_parameters.reversed_min_prob_to_dict(self.slope, self.min_prob)
+        return {**parameters, "contour": self.contour.to_dict()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EvidentialMap:
         """Read a contour of one parameter, or of two for two classes."""
+        parameters, min_prob = saved_parameters.read_reversed_min_prob(parameters)
         saved_parameters.check_keys(parameters, ("on", "output", "n_passes", "contour"), "parameters")
         contour = parameters["contour"]
         invalid_keys = [
@@ -119,6 +129,7 @@ class EvidentialMap(CalibrationMap):
             parameters["on"],
             parameters["output"],
             saved_parameters.read_count(parameters, "n_passes"),
+            min_prob,
         )
 
 
@@ -196,7 +207,7 @@ class EvidentialSpec(CalibratorSpec):
         contour, n_passes = (
             self._fit_slope(P, Y, w) if k > 2 or self.parameters == 1 else self._fit_shift_and_slope(P, Y[:, 1], w)
         )
-        return EvidentialMap(contour, self.on, self.output, n_passes)
+        return EvidentialMap(contour, self.on, self.output, n_passes, self.min_prob)
 
     def _fit_slope(self, P: Probabilities, Y: Array, w: Array) -> tuple[SlopeBeliefs, int]:
         """The contour of one parameter θ, and the number of passes."""

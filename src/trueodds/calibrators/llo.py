@@ -13,7 +13,14 @@ from scipy.special import expit
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, log_ratio, to_logs
+from trueodds.calibrators._glm.log_probabilities import (
+    MIN_PROB,
+    MinProb,
+    Probabilities,
+    log_ratio,
+    logs_for_slopes,
+    to_logs,
+)
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
     LogisticFit,
@@ -44,7 +51,7 @@ IDENTITY_PARAMETERS = np.array([0.0, 1.0])  # τ and γ of the identity
 
 @dataclass(frozen=True)
 class LloMap(CalibrationMap):
-    """The map τ + γ · log odds; with γ > 0 an exact zero stays zero."""
+    """The map τ + γ · log odds; with γ > 0 an exact zero stays zero, with γ < 0 `min_prob` replaces it."""
 
     name: ClassVar[str] = "llo"
     takes_logs: ClassVar[bool] = True
@@ -53,6 +60,7 @@ class LloMap(CalibrationMap):
     n_passes: int = 0  # over the rows, in the fit
     converged: bool = True  # whether the optimum is finite without smoothed targets
     uncertainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, by the rows of the fit
+    min_prob: float = field(default=MIN_PROB, compare=False)  # smallest probability of the fit; used if γ < 0
 
     @property
     def delta(self) -> float:
@@ -61,7 +69,7 @@ class LloMap(CalibrationMap):
 
     def apply(self, P: Probabilities) -> Array:
         """Both probabilities computed separately, so that small ones keep their digits."""
-        logs = to_logs(P)
+        logs = logs_for_slopes(to_logs(P), self.gamma, self.min_prob)
         eta = np.full(len(P), self.tau)
         if self.gamma != 0:
             eta += self.gamma * (logs[:, 1] - logs[:, 0])
@@ -69,7 +77,8 @@ class LloMap(CalibrationMap):
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """Powers γ, with the shift on the second class."""
-        return (SoftmaxTerm(1.0, np.full(2, self.gamma), np.array([0.0, self.tau])),)
+        min_prob = self.min_prob if self.gamma < 0 else 0.0
+        return (SoftmaxTerm(1.0, np.full(2, self.gamma), np.array([0.0, self.tau]), min_prob),)
 
     def describe(self) -> str:
         """The parameters, such as `δ = 0.64, γ = 0.57`."""
@@ -85,11 +94,13 @@ class LloMap(CalibrationMap):
     def to_dict(self) -> dict[str, Any]:
         """τ, γ, the number of passes, whether a finite optimum exists (1 or 0), and the uncertainty."""
         parameters = {"tau": self.tau, "gamma": self.gamma, "n_passes": self.n_passes, "converged": int(self.converged)}
+        parameters |= saved_parameters.reversed_min_prob_to_dict(self.gamma, self.min_prob)
         return parameters | uncertainty_to_dict(self.uncertainty)
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> LloMap:  # noqa: ARG003 - two classes always
         """Read finite numbers."""
+        parameters, min_prob = saved_parameters.read_reversed_min_prob(parameters)
         uncertainty = read_uncertainty(parameters, _SAVED_KEYS, 2)
         tau, gamma = (
             saved_parameters.read_number(parameters, key, -MAX_COEFFICIENT, MAX_COEFFICIENT) for key in ("tau", "gamma")
@@ -100,6 +111,7 @@ class LloMap(CalibrationMap):
             saved_parameters.read_count(parameters, "n_passes"),
             bool(saved_parameters.read_count(parameters, "converged")),
             uncertainty,
+            min_prob,
         )
 
 
@@ -162,7 +174,7 @@ class LloSpec(SummedSpec):
         optimum = fit_finite_from_sums(rows, IDENTITY_PARAMETERS)
         uncertainty = _estimate_uncertainty(optimum, rows) if optimum.converged else ParameterUncertainty("infinite")
         tau, gamma = optimum.theta.tolist()
-        return LloMap(tau, gamma, optimum.n_passes, optimum.converged, uncertainty)
+        return LloMap(tau, gamma, optimum.n_passes, optimum.converged, uncertainty, self.min_prob)
 
     def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on a decreasing curve."""

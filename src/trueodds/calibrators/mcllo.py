@@ -31,6 +31,8 @@ from trueodds.calibrators._glm.log_probabilities import (
     MinProb,
     Probabilities,
     floored_logs,
+    logs_for_slopes,
+    raise_to_min_prob,
     softmax,
     to_logs,
 )
@@ -57,8 +59,9 @@ _MAX_ODDS_CHANGE = 1000.0
 class MclloMap(CalibrationMap):
     """Log odds of each class against the baseline, mapped to τ + γ times these.
 
-    With γ > 0 an exact zero stays zero, γ = 0 makes it 1, and γ < 0 gives it the whole row. A baseline of exactly zero
-    has no odds: it is not needed if all slopes are equal, else `min_prob` replaces it.
+    With γ > 0 an exact zero stays zero, and γ = 0 makes it 1. With γ < 0 `min_prob` limits p as in the fit. A baseline
+    of exactly zero has no odds: it is not needed if all slopes are equal, else `min_prob` replaces it, and limits it if
+    any slope is negative.
     """
 
     name: ClassVar[str] = "mcllo"
@@ -66,7 +69,7 @@ class MclloMap(CalibrationMap):
     tau: Array  # (K - 1,) log δ of the other classes in their order
     gamma: Array  # (K - 1,) slopes of the log odds
     baseline: int  # number of the baseline class
-    min_prob: float  # replaces a baseline of exactly zero
+    min_prob: float  # smallest probability of the fit
     n_passes: int = 0  # over the rows, in the fit
     converged: bool = True  # whether every class was observed and the optimum is finite
     uncertainty: ParameterUncertainty | None = None  # of τ and γ, from the rows of the fit
@@ -83,6 +86,9 @@ class MclloMap(CalibrationMap):
                 slopes[self.baseline] = 0.0
                 column = logs[:, [self.baseline]]
                 baseline_logs = np.where(np.isneginf(column), np.log(self.min_prob), column)
+                if (slopes < 0).any():
+                    baseline_logs = raise_to_min_prob(column, self.min_prob)
+            logs = logs_for_slopes(logs, slopes, self.min_prob)
             return softmax(
                 np.where(slopes == 0, 0.0, slopes * (logs - baseline_logs)) + self._insert_baseline(self.tau, 0.0)
             )
@@ -92,15 +98,16 @@ class MclloMap(CalibrationMap):
         return np.insert(parameters, self.baseline, baseline_value)
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
-        """γ on the diagonal and −γ in the baseline's column; `min_prob` replaces a baseline of exactly zero."""
+        """γ on the diagonal and −γ in the baseline's column, with the limits of `apply`."""
+        bias = self._insert_baseline(self.tau, 0.0)
         if (self.gamma == self.gamma[0]).all():
-            return (SoftmaxTerm(1.0, np.full(k, self.gamma[0]), self._insert_baseline(self.tau, 0.0)),)
+            return (SoftmaxTerm(1.0, np.full(k, self.gamma[0]), bias, self.min_prob if self.gamma[0] < 0 else 0.0),)
         slopes = self._insert_baseline(self.gamma, 0.0)
         W = np.diag(slopes)
         W[:, self.baseline] -= slopes
-        min_prob = np.zeros(k)
+        min_prob = np.where(slopes < 0, self.min_prob, 0.0)
         min_prob[self.baseline] = self.min_prob
-        return (SoftmaxTerm(1.0, W, self._insert_baseline(self.tau, 0.0), min_prob, zeros_only=True),)
+        return (SoftmaxTerm(1.0, W, bias, min_prob, zeros_only=not (slopes < 0).any()),)
 
     def describe(self) -> str:
         """The ranges of the parameters, such as `δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""

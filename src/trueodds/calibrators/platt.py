@@ -17,7 +17,13 @@ from trueodds.calibrators._curves.one_vs_rest import (
     OneVsRestRows,
     fit_curves_from_sums,
 )
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, binary_logs, probability_pair
+from trueodds.calibrators._glm.log_probabilities import (
+    MIN_PROB,
+    MinProb,
+    binary_logs,
+    logs_for_slopes,
+    probability_pair,
+)
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
     LogisticRows,
@@ -46,6 +52,7 @@ class Sigmoid:
     on: str = "logit"  # what x is: "logit" for log odds, "raw" for the probability
     n_passes: int = 0  # over the rows, in the fit
     converged: bool = True  # whether the optimum is finite without smoothed targets
+    min_prob: float = MIN_PROB  # smallest probability of the fit on log odds; used if the slope is negative
 
     @property
     def takes_logs(self) -> bool:
@@ -62,6 +69,7 @@ class Sigmoid:
         """Both probabilities (n, 2), from the logarithms of both."""
         if self.slope == 0:
             return probability_pair(np.full(len(logs), self.intercept))
+        logs = logs_for_slopes(logs, self.slope, self.min_prob)
         return probability_pair(self.slope * (logs[:, 1] - logs[:, 0]) + self.intercept)
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,11 +80,13 @@ class Sigmoid:
             "on": self.on,
             "n_passes": self.n_passes,
             "converged": int(self.converged),
+            **saved_parameters.reversed_min_prob_to_dict(self.slope, self.min_prob),
         }
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Sigmoid:
         """Read finite numbers and one of the two scales."""
+        parameters, min_prob = saved_parameters.read_reversed_min_prob(parameters)
         saved_parameters.check_keys(parameters, ("slope", "intercept", "on", "n_passes", "converged"), "a curve")
         if parameters["on"] not in _INPUT_SCALES:
             raise InputError(
@@ -95,6 +105,7 @@ class Sigmoid:
             parameters["on"],
             saved_parameters.read_count(parameters, "n_passes"),
             bool(saved_parameters.read_count(parameters, "converged")),
+            min_prob,
         )
 
 
@@ -111,7 +122,8 @@ class PlattMap(IterativeOneVsRest):
         curve = self.curves[0]
         if k > 2 or curve.on == "raw":
             return None
-        return (SoftmaxTerm(1.0, np.full(2, curve.slope), np.array([0.0, curve.intercept])),)
+        min_prob = curve.min_prob if curve.slope < 0 else 0.0
+        return (SoftmaxTerm(1.0, np.full(2, curve.slope), np.array([0.0, curve.intercept]), min_prob),)
 
     def describe(self) -> str:
         """The parameters, such as `slope 0.55, intercept -0.45`, or the range of the slopes of several curves."""
@@ -190,7 +202,8 @@ def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
     rows = data.map_rows(partial(_logistic_rows, on=spec.on))
     fit_logistic = fit_smoothed_from_sums if spec.smooth else fit_finite_from_sums
     optimum = fit_logistic(rows, _FLAT_CURVE)
-    return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.n_passes, optimum.converged)
+    intercept, slope = optimum.theta.tolist()
+    return Sigmoid(slope, intercept, spec.on, optimum.n_passes, optimum.converged, spec.min_prob)
 
 
 def _logistic_rows(class_rows: OneVsRestRows, on: str) -> LogisticRows:

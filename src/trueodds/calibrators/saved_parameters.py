@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 
@@ -24,6 +26,19 @@ def check_keys(mapping: Mapping[str, Any], expected: Sequence[str], where: str) 
 def read_number(mapping: Mapping[str, Any], key: str, low: float, high: float) -> float:
     """Read a finite number within its range."""
     return float(read_vector({key: [mapping[key]]}, key, low, high, size=1)[0])
+
+
+def reversed_min_prob_to_dict(slope: float, min_prob: float) -> dict[str, float]:
+    """`min_prob` as a saved parameter of a curve, which needs it only if its slope is negative and it is no default."""
+    return {"min_prob": min_prob} if slope < 0 and min_prob != MIN_PROB else {}
+
+
+def read_reversed_min_prob(mapping: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+    """The other parameters of a curve, and its `min_prob`."""
+    others = {key: value for key, value in mapping.items() if key != "min_prob"}
+    if len(others) == len(mapping):
+        return others, MIN_PROB
+    return others, read_number(mapping, "min_prob", math.nextafter(0, 1), 0.5)
 
 
 def read_count(mapping: Mapping[str, Any], key: str) -> int:

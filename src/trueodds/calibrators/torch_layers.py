@@ -141,10 +141,11 @@ def build_curves(curves: Sequence[Any]) -> torch.nn.Module | None:
         slopes, intercepts = ([getattr(curve, name) for curve in curves] for name in ("slope", "intercept"))
         scales = {curve.on for curve in curves}
         if scales == {"logit"}:
-            return BetaCurves(slopes, slopes, intercepts)
+            min_prob = [curve.min_prob if curve.slope < 0 else 0.0 for curve in curves]
+            return BetaCurves(slopes, slopes, intercepts, min_prob)
         return ProbabilitySigmoids(slopes, intercepts) if scales == {"raw"} else None
     if all(isinstance(curve, BetaCurve) for curve in curves):
-        return BetaCurves(*([getattr(curve, name) for curve in curves] for name in "bac"))
+        return BetaCurves(*([getattr(curve, name) for curve in curves] for name in "bac"), [0.0] * len(curves))
     if all(isinstance(curve, LogOddsSpline) for curve in curves):
         return LogOddsSplines(curves)
     if all(
@@ -156,18 +157,24 @@ def build_curves(curves: Sequence[Any]) -> torch.nn.Module | None:
 
 
 class BetaCurves(torch.nn.Module):
-    """The beta curves logit q = c + a log p − b log(1 − p) of the classes; Platt's sigmoids of log odds have a = b."""
+    """The beta curves logit q = c + a log p − b log(1 − p) of the classes; Platt's sigmoids of log odds have a = b.
+
+    Probabilities are raised to the `min_prob` of the class, which is 0 for none.
+    """
 
     on_logs = True
 
-    def __init__(self, b: Sequence[float], a: Sequence[float], c: Sequence[float]) -> None:
+    def __init__(self, b: Sequence[float], a: Sequence[float], c: Sequence[float], min_prob: Sequence[float]) -> None:
         super().__init__()
+        self.zeros_only = max(min_prob) <= MIN_PROB_OF_LOGITS
+        self.register_buffer("log_min_prob", _to_buffer(_log(np.array(min_prob))))
         for name, values in (("a", a), ("b", b), ("c", c)):
             self.register_buffer(name, _to_buffer(values))
 
     def forward(self, log_rest: torch.Tensor, logs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return 1 − q and q, both (n, C), from log(1 − p) and log p, both (n, C)."""
-        a, b, c = (buffer.to(logs.dtype) for buffer in (self.a, self.b, self.c))
+        a, b, c, log_min_prob = (buffer.to(logs.dtype) for buffer in (self.a, self.b, self.c, self.log_min_prob))
+        log_rest, logs = (_raise_to_min_prob(x, log_min_prob, self.zeros_only) for x in (log_rest, logs))
         return _sigmoid_pair(torch.where(a == 0, 0.0, a * logs) - torch.where(b == 0, 0.0, b * log_rest) + c)
 
 

@@ -43,8 +43,8 @@ DIAGONAL_PENALTY = 0.5  # nats: a normal prior with standard deviation 1 around 
 class LogLinearMap(CalibrationMap):
     """Rows softmax(W log p + b), or of logits in place of log p.
 
-    With one weight per class an exact zero stays zero; weight 0 makes it p⁰ = 1, and a negative one gives it the whole
-    row. A full W mixes the logarithms of all classes, so `min_prob` limits them as in the fit.
+    With one weight per class an exact zero stays zero, and weight 0 makes it p⁰ = 1. For a class with a negative
+    weight, `min_prob` limits p as in the fit. A full W mixes the logarithms of all classes, so all are limited.
     """
 
     takes_logs: ClassVar[bool] = True
@@ -58,17 +58,24 @@ class LogLinearMap(CalibrationMap):
     def apply(self, P: Probabilities) -> Array:
         """The softmax of the weighted logarithms."""
         if self.weights.ndim == 2:
-            finite_x = clip_logits(P, self.min_prob) if self.logits else floored_logs(P, self.min_prob)
-            return softmax(finite_x @ self.weights.T + self.bias)
+            return softmax(self._finite_scores(P) @ self.weights.T + self.bias)
         x: Any = P if self.logits else normalized_logs(P)
+        if (self.weights < 0).any():
+            x = np.where(self.weights < 0, self._finite_scores(P), x)
         with np.errstate(divide="ignore", invalid="ignore"):
             return softmax(np.where(self.weights == 0, 0.0, self.weights * x) + self.bias)
 
+    def _finite_scores(self, P: Any) -> Array:
+        """The logits or normalized logarithms (n, K), limited below as in the fit."""
+        return clip_logits(P, self.min_prob) if self.logits else floored_logs(P, self.min_prob)
+
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """W and b."""
-        if self.weights.ndim == 2:
-            return (SoftmaxTerm(1.0, self.weights, self.bias, self.min_prob, normalized=not self.logits),)
-        return (SoftmaxTerm(1.0, self.weights, self.bias, normalized=not self.logits),)
+        min_prob: float | Array = self.min_prob
+        if self.weights.ndim == 1:
+            is_negative = self.weights < 0
+            min_prob = np.where(is_negative, self.min_prob, 0.0) if is_negative.any() else 0.0
+        return (SoftmaxTerm(1.0, self.weights, self.bias, min_prob, normalized=not self.logits),)
 
     def describe(self) -> str:
         """The ranges of weights and biases."""

@@ -99,7 +99,7 @@ def fit(
         *spec.notes(calibration_map, P, Y, w),
     ]
     if not any(note.code == "TN505" for note in notes):
-        notes += _kept_zeros_notes(calibration_map, P, Y)
+        notes += _exact_zero_notes(calibration_map, P, Y)
     if report is not None:
         notes += report.notes
         report = report if keep_held_out else report.without_held_out()
@@ -114,7 +114,7 @@ def fit(
     )
 
 
-def _kept_zeros_notes(calibration_map: CalibrationMap, P: Probabilities, Y: Array) -> list[Note]:
+def _exact_zero_notes(calibration_map: CalibrationMap, P: Probabilities, Y: Array) -> list[Note]:
     """Note TN505 if the map keeps predicted probabilities of exactly 0, as a power of p does."""
     if calibration_map.logits:
         return []

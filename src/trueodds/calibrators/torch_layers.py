@@ -145,7 +145,8 @@ def build_curves(curves: Sequence[Any]) -> torch.nn.Module | None:
             return BetaCurves(slopes, slopes, intercepts, min_prob)
         return ProbabilitySigmoids(slopes, intercepts) if scales == {"raw"} else None
     if all(isinstance(curve, BetaCurve) for curve in curves):
-        return BetaCurves(*([getattr(curve, name) for curve in curves] for name in "bac"), [0.0] * len(curves))
+        b, a, c = ([getattr(curve, name) for curve in curves] for name in "bac")
+        return BetaCurves(b, a, c, [0.0] * len(curves))
     if all(isinstance(curve, LogOddsSpline) for curve in curves):
         return LogOddsSplines(curves)
     if all(

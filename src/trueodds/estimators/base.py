@@ -76,7 +76,7 @@ class Estimator(Settings):
     best_value: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     lower_bound: ClassVar[float] = -math.inf  # no value lies below it, whatever the settings
     upper_bound: ClassVar[float] = math.inf  # no true error lies above it, whatever the settings
-    is_at_least_mean_gap: ClassVar[bool] = False  # whether no error is below |mean outcome − mean prediction|
+    is_bounded_by_mean_gap: ClassVar[bool] = False  # whether no error is below |mean outcome − mean prediction|
     exemptions: ClassVar[dict[str, str]] = {}  # properties tested in tests/laws that it lacks, each with the reason
 
     @property
@@ -126,7 +126,7 @@ class Estimator(Settings):
 
     def mean_gap_share(self, view: View) -> float:
         """Largest known c such that the error is at least c · |mean outcome − mean prediction|; 0 if there is none."""
-        return float(self.is_at_least_mean_gap)
+        return float(self.is_bounded_by_mean_gap)
 
     def noise_fraction(self, view: View, noise_floor: float) -> float:
         """Fraction of the noise floor that is included in the value if the outcomes vary less than predicted."""

@@ -58,7 +58,7 @@ class CumulativeError(DistinctScoreError):
     """
 
     name: ClassVar[str] = "ecce_mad"
-    is_at_least_mean_gap: ClassVar[bool] = True
+    is_bounded_by_mean_gap: ClassVar[bool] = True
     by_rank: ClassVar[bool] = True
     start: Literal["below", "both"] = "below"
     exemptions: ClassVar[dict[str, str]] = {
@@ -160,7 +160,7 @@ class CumulativeRange(DistinctScoreError):
     """
 
     name: ClassVar[str] = "ecce_r"
-    is_at_least_mean_gap: ClassVar[bool] = True
+    is_bounded_by_mean_gap: ClassVar[bool] = True
     by_rank: ClassVar[bool] = True
     exemptions: ClassVar[dict[str, str]] = CumulativeError.exemptions
 

@@ -71,7 +71,7 @@ class IntervalError(DistinctScoreError):
     #   R_ε(μ + ν) + ε ≤ R_ε(μ) + ε + R_ε(ν) ≤ R_ε(μ) + ε + R_δ(ν) + δ,
     # which is the sum of the two errors. The triangle inequality is all that the interval uses.
     name: ClassVar[str] = "interval_ce"
-    is_at_least_mean_gap: ClassVar[bool] = True
+    is_bounded_by_mean_gap: ClassVar[bool] = True
     upper_bound: ClassVar[float] = 2.0
     is_smooth: ClassVar[bool] = False  # the width is part of the value, and no resample shows it
     exemptions: ClassVar[dict[str, str]] = {

@@ -83,7 +83,7 @@ class LinearBinError(DistinctScoreError):
     """
 
     name: ClassVar[str] = "ece_linear"
-    is_at_least_mean_gap: ClassVar[bool] = True
+    is_bounded_by_mean_gap: ClassVar[bool] = True
     exemptions: ClassVar[dict[str, str]] = {"weight two": "the number of bins follows what the weights are worth"}
     bins: BinCount | BinRule = "auto"
     base: Base = "uniform"

@@ -79,7 +79,7 @@ class SmoothError(DistinctScoreError):
     # and where N at a + b is at most a + b, the fixed point is too: smECE(μ + ν) ≤ a + b. So the triangle inequality
     # holds, which is all that the interval uses.
     name: ClassVar[str] = "smece"
-    is_at_least_mean_gap: ClassVar[bool] = True
+    is_bounded_by_mean_gap: ClassVar[bool] = True
     exemptions: ClassVar[dict[str, str]] = {
         "cells": "scores of one cell count as one score, so a tally has its resolution"
     }

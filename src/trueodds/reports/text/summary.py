@@ -278,12 +278,12 @@ def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str
     percent, bound = recalibration.get("gain_percent"), format_gain_bound(recalibration)
     # The test may reject although the confidence interval of the gain includes 0.
     confirmed = "confirmed" if bound else "miscalibration confirmed but not the gain,"
-    if bound and percent is None:
-        change = f"compared with the original probabilities mixed likewise, a gain of {bound}"
-    elif bound:
-        change = f"{format_gain_percent(percent)} lower, {bound}"
-    else:
+    if not bound:
         change = describe_unconfirmed_gain(recalibration)
+    elif percent is None:
+        change = f"compared with the original probabilities mixed likewise, a gain of {bound}"
+    else:
+        change = f"{format_gain_percent(percent)} lower, {bound}"
     subject = "held-out log loss in the sample" if is_sampled else "held-out log loss"
     remark = f"{subject} {before} before, {after} after: {change}"
     remark += f"; {confirmed} {method}{_pvalue_suffix(recalibration)}"

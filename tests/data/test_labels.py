@@ -119,8 +119,12 @@ def test_outcomes_of_a_regression_are_recognized_whatever_the_forecasts(forecast
         Predictions(TEMPERATURES, forecasts)
     with refused("TO106", "17.2 in row 0", fix="outcomes of a regression"):
         Predictions.from_logits(TEMPERATURES, forecasts)
-    with refused("TO106", "'17.2' in row 0", fix="outcomes of a regression"):
-        Predictions([str(y) for y in TEMPERATURES], forecasts)
+
+
+def test_outcomes_of_a_regression_are_recognized_as_text() -> None:
+    for forecasts in (FORECASTS, P2):
+        with refused("TO106", "'17.2' in row 0", fix="outcomes of a regression"):
+            Predictions([str(y) for y in TEMPERATURES], forecasts)
 
 
 def test_counts_beside_one_number_per_row_may_be_outcomes_of_a_regression_or_classes() -> None:

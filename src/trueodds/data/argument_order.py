@@ -12,11 +12,11 @@ SWAP_REMEDY = " take (y_true, y_prob): swap the two arguments."
 
 def refuse_swapped(y: Array, p: Array) -> None:
     """Raise an error if (y_true, y_prob) look swapped."""
-    if not _has_fractions(y):  # the cheaper check first: arguments in the right order need no other
+    if not has_fractions(y):  # the cheaper check first: arguments in the right order need no other
         return
     fix = f"Predictions{SWAP_REMEDY}"
     is_integer_or_text = p.dtype.kind in "biuUS"
-    is_integral_float = p.dtype.kind == "f" and not _has_fractions(p)
+    is_integral_float = p.dtype.kind == "f" and not has_fractions(p)
     if y.ndim == 2 and (is_integer_or_text or (p.ndim == 1 and is_integral_float and (p > 1).any())):
         raise InputError(
             "TO109",
@@ -46,8 +46,8 @@ def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
     """Raise an error if the arguments (confidence, correct) of `from_confidence` look swapped."""
     if (
         correct.dtype.kind == "f"
-        and _has_fractions(correct)
-        and (confidence.dtype.kind in "biu" or not _has_fractions(confidence))
+        and has_fractions(correct)
+        and (confidence.dtype.kind in "biu" or not has_fractions(confidence))
     ):
         raise InputError(
             "TO109",
@@ -59,7 +59,7 @@ def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
 
 def refuse_swapped_multilabel(y: Array, p: Array) -> None:
     """Raise an error if the arguments (Y, P) of `from_multilabel` look swapped."""
-    if y.dtype.kind == "f" and _has_fractions(y) and (p.dtype.kind in "biu" or not _has_fractions(p)):
+    if y.dtype.kind == "f" and has_fractions(y) and (p.dtype.kind in "biu" or not has_fractions(p)):
         raise InputError(
             "TO109",
             "The arguments look swapped: Y has fractions, P has 0 and 1.",
@@ -68,7 +68,7 @@ def refuse_swapped_multilabel(y: Array, p: Array) -> None:
         )
 
 
-def _has_fractions(x: Array) -> bool:
+def has_fractions(x: Array) -> bool:
     """Return whether any value is not an integer."""
     if x.dtype.kind != "f":
         return False

@@ -117,13 +117,16 @@ class Predictions(PredictionArrays):
         k = 2 if p.ndim == 1 else p.shape[1]
         names = check_class_names(classes, k)
         arrays.check_same_length(y_raw, p, "y_true", "y_prob")
-        # Outcomes first: those of a regression are recognized, while its forecasts could be logits or percentages.
         votes = counts = y = None
-        if y_raw.ndim == 2:
-            votes, counts = check_votes(y_raw, k)
-        else:
+        # Outcomes of a regression come before its forecasts, which could be taken for logits or percentages.
+        labels_first = y_raw.ndim == 1 and (p.ndim == 1 or argument_order.has_fractions(y_raw))
+        if labels_first:
             y = check_labels(y_raw, k, names, has_names=classes is not None, is_single=p.ndim == 1)
         notes = column_notes + check_probabilities(p, p_raw.dtype, sum_tolerance, check_sums=True)
+        if y_raw.ndim == 2:
+            votes, counts = check_votes(y_raw, k)
+        elif not labels_first:
+            y = check_labels(y_raw, k, names, has_names=classes is not None)
         self._set_checked(
             p, names, kind="classes", y=y, votes=votes, counts=counts, dtype=p_raw.dtype.name, notes=tuple(notes),
             weight=weight, group=group, cluster=cluster,

@@ -15,12 +15,9 @@ from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, map
 from trueodds.kernels.bin_sums import add_bin_sums_by_label
 from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins
 from trueodds.kernels.cell_moments import add_cell_moments
-from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 from trueodds.kernels.row_statistics import ROWS_PER_TILE, transpose_rows
 
 MAX_TRANSPOSED_CLASSES = 16  # number of classes above which rows are searched without transposing
-_VALUES_PER_PART = 128  # number of values per part of a long row; ties are searched only in a part with the maximum
-_PREFETCH_BYTES = 52 * CACHE_LINE  # prefetch distance in bytes for long rows
 # Number of values per thread task: for short rows, for long rows, which are read faster, and for rows copied first.
 _SHORT_ROW_VALUES_PER_TASK, _LONG_ROW_VALUES_PER_TASK, _COPIED_VALUES_PER_TASK = 2**19, 2**21, 2**18
 
@@ -107,74 +104,6 @@ def _compare_with_labels(top_class, y, correct):  # type: ignore[no-untyped-def]
         correct[i] = np.int64(top_class[i]) == y[i]
 
 
-@compile_kernel
-def _find_two_maxima(values, start_a, start_b, m):  # type: ignore[no-untyped-def]
-    """Return the maxima of m values from both starts; unsigned indices avoid wraparound checks."""
-    max_a, max_b = values[start_a], values[start_b]
-    for c in range(m):
-        max_a = max(max_a, values[start_a + np.uint64(c)])
-        max_b = max(max_b, values[start_b + np.uint64(c)])
-    return max_a, max_b
-
-
-@compile_kernel
-def _is_tied(values, start, m, top, n_parts):  # type: ignore[no-untyped-def]
-    """Return whether a row's maximum is tied: it occurs in several parts, or repeatedly in m values from `start` on."""
-    count = np.int32(0)
-    for c in range(m):
-        count += np.int32(values[start + np.uint64(c)] == top)
-    return (n_parts > 1) | (count > 1)
-
-
-@compile_kernel
-def _is_label_on_top(row, top, tied, label):  # type: ignore[no-untyped-def]
-    """Return whether the label is the top class; ties are resolved to the lowest class."""
-    if not tied:
-        return row[label] == top
-    first = 0
-    while row[first] != top:
-        first += 1
-    return first == label
-
-
-@compile_kernel
-def _check_labels_of_long_rows(bits, y, tops, correct):  # type: ignore[no-untyped-def]
-    """Write the bits of the maxima of long rows to `tops`, and to `correct` whether the label attains them.
-
-    Return the number of rows with a tied maximum. Two distant rows are processed at a time, because two memory streams
-    are faster than one.
-    """
-    values, (m, k), ties = bits.reshape(-1), bits.shape, 0
-    half, line, prefetch_distance = (m + 1) // 2, CACHE_LINE // bits.itemsize, _PREFETCH_BYTES // bits.itemsize
-    for i in range(half):
-        j = min(i + half, m - 1)
-        row, other = np.uint64(i * k), np.uint64(j * k)
-        top, top_part, n_parts = values[row], 0, 0  # maximum so far, a part that has it, number of such parts
-        other_top, other_part, other_n_parts = values[other], 0, 0
-        for c in range(0, k, _VALUES_PER_PART):
-            for prefetch_place in range(c + prefetch_distance, c + prefetch_distance + _VALUES_PER_PART, line):
-                prefetch(values, row + np.uint64(prefetch_place))
-                prefetch(values, other + np.uint64(prefetch_place))
-            part_max, other_part_max = _find_two_maxima(
-                values, row + np.uint64(c), other + np.uint64(c), min(_VALUES_PER_PART, k - c)
-            )
-            n_parts = 1 if part_max > top else n_parts + (part_max == top)
-            other_n_parts = 1 if other_part_max > other_top else other_n_parts + (other_part_max == other_top)
-            top_part = c if part_max > top else top_part
-            other_part = c if other_part_max > other_top else other_part
-            top, other_top = max(top, part_max), max(other_top, other_part_max)
-        tied = _is_tied(values, row + np.uint64(top_part), min(_VALUES_PER_PART, k - top_part), top, n_parts)
-        tops[i], correct[i] = top, _is_label_on_top(bits[i], top, tied, y[i])
-        ties += int(tied)
-        tied = _is_tied(
-            values, other + np.uint64(other_part), min(_VALUES_PER_PART, k - other_part), other_top, other_n_parts
-        )
-        if i + half < m:
-            tops[j], correct[j] = other_top, _is_label_on_top(bits[j], other_top, tied, y[j])
-            ties += int(tied)
-    return ties
-
-
 def _as_integers(P: Array) -> Array:
     """Return a view of the bits of P as signed integers."""
     return P.view(np.int32 if P.dtype == np.float32 else np.int64)
@@ -207,8 +136,6 @@ def _find_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
     P is (m, K), y (m,). The second result is 1 or 0, int64, for the kernels that take labels.
     """
     top, correct = np.empty(len(P), dtype=P.dtype), np.empty(len(P), dtype=np.int64)
-    if P.shape[1] > MAX_TRANSPOSED_CLASSES:
-        return top, correct, int(_check_labels_of_long_rows(_as_integers(P), y, _as_integers(top), correct))
     top_class = np.empty(len(P), dtype=np.int32)
     ties = _find_largest(P, top, top_class)
     _compare_with_labels(top_class, y, correct)

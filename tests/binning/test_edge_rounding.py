@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import trueodds as to
-from trueodds.binning.edge_rounding import SAMPLE_SIZE
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
+from trueodds.lenses.row_sources import SAMPLE_SIZE
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import notes_on_edges
 

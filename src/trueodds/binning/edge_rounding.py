@@ -10,21 +10,15 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins
 
-SAMPLE_SIZE = 1 << 13  # number of scores from which the precision is inferred, and whether to count at all
 MIN_SHARE = 1e-3  # share of the scores from which on it is noted; fewer cannot change a result noticeably
 MAX_CHANCE_FACTOR = 3  # how many times as many as by chance are noted
-
-
-def sample_rows(n: int, width: int = 1) -> slice:
-    """Return evenly spaced rows of n, which have about SAMPLE_SIZE scores if each has `width`, or all rows."""
-    return slice(None, None, max(1, n * width // SAMPLE_SIZE))
 
 
 def edge_rounding_notes(sample: Array, all_scores: Callable[[], Array], bins: object) -> list[Note]:
     """Return a note if many scores differ from a bin edge only by rounding, and lie in another bin than the edge.
 
-    `all_scores` is called only if this is so for some of the `sample`. `bins` is a fitted partition that ignores the
-    scores: edges that depend on them are scores themselves.
+    `all_scores` is called only if this is so for some of the `sample`, which gives their precision. `bins` is
+    a fitted partition that ignores the scores: edges that depend on them are scores themselves.
     """
     if not isinstance(bins, Bins) or sample.size == 0:
         return []

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from trueodds.binning.edge_rounding import edge_rounding_notes, sample_rows
+from trueodds.binning.edge_rounding import edge_rounding_notes
 from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.rng import stream_key
@@ -156,9 +156,8 @@ def collect_bar_notes(methods: Sequence[str], views: Sequence[View], partition: 
     notes: list[Note] = []
     for view in views:
         if view.is_rows and not view.joint and partition.ignores_scores:
-            scores = view.partition_values
-            sample = scores[sample_rows(len(scores))]
-            notes += edge_rounding_notes(sample, partial(np.asarray, scores), partition.fit(view))
+            all_scores = partial(np.asarray, view.partition_values)
+            notes += edge_rounding_notes(view.sample(), all_scores, partition.fit(view))
     n_approximate = sum(method == "refined normal" for method in methods)
     if n_approximate:
         notes.append(

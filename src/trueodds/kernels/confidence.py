@@ -149,11 +149,13 @@ def _iterate_blocks(P: Array, start: int, stop: int, rows_per_block: int) -> Ite
         yield as_plain_array(P[rows]), rows
 
 
-def confidence_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, int]:
+def confidence_sums(
+    P: Array, y: Array, edges: Array, closed: str, sample: Array | None = None, step: int = 1
+) -> tuple[Array, int]:
     """Return n, Σp and Σp² of the top probability per bin, (bins, 2, 3), for incorrect and correct rows.
 
     The second result is the number of rows with a tied maximum, where the lowest class counts. P is (n, K), y (n,)
-    int64.
+    int64. `sample` (⌈n / step⌉,) receives the top probability of every `step`-th row.
     """
     dtype = np.float64 if P.dtype == np.float64 else np.float32
     thresholds, scale, n_bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
@@ -165,6 +167,10 @@ def confidence_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Arra
             top, correct, tied = _find_correctness(block, y[rows])
             add_bin_sums_by_label(as_plain_array(top), as_plain_array(correct), 1, thresholds, n_bins, scale, out)
             ties.append(tied)
+            if sample is not None:
+                first = -(-rows.start // step)  # number of the first sampled row from here on
+                sampled = top[first * step - rows.start :: step]
+                sample[first : first + len(sampled)] = sampled
 
     table = sum_blocks(add_rows, len(P), (2 * (n_bins + 2), 3), block=rows_per_task)
     return merge_outer_bins(table.reshape(n_bins + 2, 6)).reshape(n_bins, 2, 3), sum(ties)

@@ -11,7 +11,14 @@ from trueodds.core.typing import Array
 from trueodds.kernels import score_keys
 from trueodds.kernels.bin_sums import bin_sums_by_label, class_bin_sums
 from trueodds.kernels.cell_moments import cell_moments, residual_function
-from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums
+from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums, row_maxima
+
+SAMPLE_SIZE = 1 << 13  # number of scores of a sample, such as to see whether they are rounded
+
+
+def sample_rows(n: int, width: int = 1) -> slice:
+    """Return evenly spaced rows of n, which have about SAMPLE_SIZE scores if each has `width`, or all rows."""
+    return slice(None, None, max(1, n * width // SAMPLE_SIZE))
 
 
 class RowSource(Protocol):
@@ -21,6 +28,10 @@ class RowSource(Protocol):
 
     def probabilities(self) -> Array:
         """The probability of each row."""
+        ...
+
+    def sample(self) -> Array:
+        """The probability of the rows `sample_rows`, without a pass over the others."""
         ...
 
     def events(self) -> Array:
@@ -49,12 +60,17 @@ class LargestProbability:
     def __init__(self, P: Array, y: Array, record_ties: Callable[[int], None]) -> None:
         self.P, self.y, self.n, self._record_ties = P, y, len(P), record_ties
         self._is_correct: Array | None = None
+        self._sample: Array | None = None
 
     def probabilities(self) -> Array:
         """The largest probabilities. Correctness is computed in the same pass."""
         confidence, self._is_correct, ties = confidence_and_correctness(self.P, self.y)
         self._record_ties(ties)
         return confidence
+
+    def sample(self) -> Array:
+        """The largest probabilities of the sampled rows, which `sums` finds in its pass."""
+        return row_maxima(self.P[sample_rows(self.n)])[0] if self._sample is None else self._sample
 
     def events(self) -> Array:
         """Whether the lowest class with the largest probability was observed."""
@@ -71,7 +87,9 @@ class LargestProbability:
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
-        table, ties = confidence_sums(self.P, self.y, edges, closed)
+        step = sample_rows(self.n).step
+        self._sample = np.empty(-(-self.n // step))
+        table, ties = confidence_sums(self.P, self.y, edges, closed, self._sample, step)
         self._record_ties(ties)
         return combine_outcome_sums(table)
 
@@ -91,6 +109,10 @@ class ViewColumn:
     def probabilities(self) -> Array:
         """The column itself."""
         return self.p
+
+    def sample(self) -> Array:
+        """The sampled rows of the column."""
+        return self.p[sample_rows(self.n)]
 
     def events(self) -> Array:
         """Whether the label of each row is this one."""

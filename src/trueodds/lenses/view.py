@@ -15,7 +15,7 @@ from trueodds.kernels.bin_sums import weighted_bin_sums
 from trueodds.kernels.bins import Bins, FittedPartition, find_bins
 from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.exact_probabilities import ExactProbabilities, SelectedExactProbabilities, outcome_logs
-from trueodds.lenses.row_sources import RowSource
+from trueodds.lenses.row_sources import RowSource, sample_rows
 
 T = TypeVar("T")
 _Sums = Mapping[str, Array]
@@ -200,6 +200,12 @@ class View:
     def partition_values(self) -> Array:
         """Values by which a partition assigns cells to bins, (n,) or (n, m). For rows this is `p`."""
         return self.p if self._partition_values is None else self._partition_values
+
+    def sample(self) -> Array:
+        """Return the `partition_values` of evenly spaced cells, without computing a column of all rows for them."""
+        if self.rows is not None and not self.has_columns:
+            return self.rows.sample()
+        return self.partition_values[sample_rows(len(self))]
 
     def __len__(self) -> int:
         return self.rows.n if self._p is None and self.rows is not None else len(self.p)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
-from trueodds.binning.edge_rounding import edge_rounding_notes, sample_rows
+from trueodds.binning.edge_rounding import edge_rounding_notes
 from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
@@ -22,9 +22,10 @@ from trueodds.data.training_rows import training_row_note
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.effective_sample_size import cluster_count_note
+from trueodds.lenses.row_sources import sample_rows
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.cell_bootstrap import BootstrapResult
-from trueodds.resampling.estimand import Estimand, pooled_view, select_rows
+from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import squared_error
 from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
@@ -250,12 +251,7 @@ def notes_on_edges(preds: Predictions, estimand: Estimand) -> list[Note]:
     if len(estimand.views) > 1:
         P = preds.P
         return edge_rounding_notes(P[sample_rows(*P.shape)].ravel(), lambda: P, partition.fit(view))
-    sampled = sample_rows(len(view))
-    if view.has_columns:
-        sample = view.partition_values[sampled]
-    else:  # all scores would require a pass over all rows
-        sample = estimand.lens.views(select_rows(preds, estimand.rows)[sampled])[0].partition_values
-    return edge_rounding_notes(sample, lambda: view.partition_values, partition.fit(view))
+    return edge_rounding_notes(view.sample(), lambda: view.partition_values, partition.fit(view))
 
 
 def estimator_partition(estimator: Estimator) -> Partition | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,22 +121,46 @@ def _compare_class_orders(preds: Predictions, rows: slice, min_gain: float) -> t
             [p[first : first + block_rows].argmax(axis=1) for first in range(0, len(p), block_rows)]
         )
     w = None if preds.weight is None else preds.weight[rows]
-    counts = np.bincount(preds.y[rows] * k + predicted, w, k * k).reshape(k, k)
-    total_weight = counts.sum()
+    label, predicted, weight = _count_pairs(preds.y[rows], predicted, w, k)
+    total_weight = weight.sum()
     if total_weight <= 0:
         return None
-    accuracy = float(counts.trace() / total_weight)
-    # The sum of the columns' largest counts bounds the accuracy of any order, which usually avoids the search.
-    if min(1.0, float(counts.max(axis=0).sum() / total_weight)) - accuracy <= min_gain:
+    accuracy = float(weight[label == predicted].sum() / total_weight)
+    # The sum of the predicted classes' largest weights bounds the accuracy of any order, which usually avoids the
+    # search.
+    largest = np.zeros(k)
+    np.maximum.at(largest, predicted, weight)
+    if min(1.0, float(largest.sum() / total_weight)) - accuracy <= min_gain:
         return None
-    if k == 2:
-        reordered_accuracy = 1 - accuracy
-    else:
-        from scipy.optimize import linear_sum_assignment
-
-        reordered_accuracy = float(counts[linear_sum_assignment(counts, maximize=True)].sum() / total_weight)
+    reordered_accuracy = 1 - accuracy if k == 2 else float(_best_order_weight(label, predicted, weight) / total_weight)
     is_better_order = reordered_accuracy - accuracy > min_gain and reordered_accuracy > 0.5
     return (accuracy, reordered_accuracy) if is_better_order else None
+
+
+def _count_pairs(y: Array, predicted: Array, w: Array | None, k: int) -> tuple[Array, Array, Array]:
+    """Return the pairs of a label and a predicted class that occur, as two arrays, and the weight of their rows."""
+    pair = y * k + predicted
+    if k * k <= len(pair):
+        weight = np.bincount(pair, w, k * k)
+        pairs = np.flatnonzero(weight)
+        return pairs // k, pairs % k, weight[pairs]
+    pairs, pair_index = np.unique(pair, return_inverse=True)
+    return pairs // k, pairs % k, np.bincount(pair_index, w)
+
+
+def _best_order_weight(label: Array, predicted: Array, weight: Array) -> float:
+    """Return the largest weight of pairs that contain each label and each predicted class at most once."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    labels, row = np.unique(label, return_inverse=True)
+    classes, column = np.unique(predicted, return_inverse=True)
+    # The search requires a partner for each label, so each has one of its own, which counts less than the others.
+    unmatched = np.arange(len(labels))
+    gains = np.concatenate([1 + weight / weight.max(), np.ones(len(labels))])
+    pairs = (np.concatenate([row, unmatched]), np.concatenate([column, len(classes) + unmatched]))
+    _, matched_column = min_weight_full_bipartite_matching(csr_array((gains, pairs)), maximize=True)
+    return float(weight[matched_column[row] == column].sum())
 
 
 def check_observed_classes(preds: Predictions) -> list[Note]:
@@ -180,7 +204,7 @@ def _are_all_observed(preds: Predictions, rows: slice) -> bool:
 def unobserved_class_notes(is_observed: Array, expected: Array, classes: Sequence[Any], kind: str) -> list[Note]:
     """Return the note on classes that were never observed; `expected` (K,) are their expected numbers of rows."""
     is_expected = expected >= MIN_EXPECTED_EVENTS
-    may_start_at_1 = kind == "classes" and labels_are_positions(classes) and not is_observed[0]
+    may_start_at_1 = kind == "classes" and not is_observed[0] and labels_are_positions(classes)
     if may_start_at_1 and len(classes) > 2:
         is_expected[0] = is_expected[0] or expected[0] >= MIN_EXPECTED_FIRST
     missing = np.flatnonzero(~is_observed & is_expected)
@@ -214,21 +238,26 @@ def check_predicted_outcomes(preds: Predictions) -> list[Note]:
     """Return a note if the outcomes are probably predicted classes, because nearly all of them equal these."""
     if preds.kind != "classes" or preds.y is None or preds.n < MIN_EXPECTED_DIFFERENCES:
         return []
-    max_differences = MAX_DIFFERENCES * preds.n
     n_differences, n_rows, expected = 0, 0, 0.0
-    block_rows = max(1, BLOCK_SIZE // preds.k)
-    for first in range(0, preds.n, block_rows):
-        rows = slice(first, first + block_rows)
-        p, y = preds.p[rows].astype(np.float64), preds.y[rows]
-        if preds.weight is not None:
-            p, y = p[preds.weight[rows] > 0], y[preds.weight[rows] > 0]
+    for p, y in _counted_blocks(preds):
         n_differences += int(((p > 0.5 if p.ndim == 1 else p.argmax(axis=1)) != y).sum())
-        if n_differences > max_differences:
+        if n_differences > MAX_DIFFERENCES * preds.n:  # usually in one of the first blocks
             return []
+    for p, y in _counted_blocks(preds):
         n_rows += len(y)
         sharpened = (np.stack([1 - p, p], axis=1) if p.ndim == 1 else p) ** UNDERCONFIDENCE
         expected += float((1 - sharpened.max(axis=1) / sharpened.sum(axis=1)).sum())
     return predicted_outcome_notes(n_differences, n_rows, expected)
+
+
+def _counted_blocks(preds: Predictions) -> Iterator[tuple[Array, Array]]:
+    """Yield the probabilities, as float64, and the labels of the rows of positive weight in blocks."""
+    assert preds.y is not None
+    block_rows = max(1, BLOCK_SIZE // preds.k)
+    for first in range(0, preds.n, block_rows):
+        rows = slice(first, first + block_rows)
+        p, y = preds.p[rows].astype(np.float64), preds.y[rows]
+        yield (p, y) if preds.weight is None else (p[preds.weight[rows] > 0], y[preds.weight[rows] > 0])
 
 
 def predicted_outcome_notes(n_differences: int, n: int, expected: float) -> list[Note]:

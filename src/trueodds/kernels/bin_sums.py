@@ -13,7 +13,6 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, compile_reordering, sum_blocks
 from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins, number_bins
-from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 from trueodds.kernels.score_keys import decode_scores, score_bits
 
 ROWS_PER_TILE = 1024  # number of rows binned at a time
@@ -250,8 +249,6 @@ def _add_tiled_classes(P, y, thresholds, n_bins, scale, out):  # type: ignore[no
     for start in range(0, n, rows):
         m = min(rows, n - start)
         block = values[start * k : (start + m) * k]
-        for j in range((start + 2 * m) * k, (start + 3 * m) * k, CACHE_LINE // P.itemsize):  # the rows after the next
-            prefetch(values, j)
         number_bins(block, m * k, thresholds, n_bins, scale, class_offset, bin_index)
         for j in range(m * k):
             index = np.uint32(bin_index[j])

@@ -116,10 +116,11 @@ def _compare_class_orders(preds: Predictions, rows: slice, min_gain: float) -> t
     if p.ndim == 1 or k == 2:  # a comparison, which is many times faster than argmax
         predicted = p > 1 - p if p.ndim == 1 else p[:, 1] > p[:, 0]
     else:
-        block_rows = max(1, BLOCK_SIZE // k)  # number of rows per block, because argmax copies its input
-        predicted = np.concatenate(
-            [p[first : first + block_rows].argmax(axis=1) for first in range(0, len(p), block_rows)]
-        )
+        from trueodds.kernels import map_blocks
+
+        # in blocks, because argmax copies its input
+        blocks = map_blocks(lambda start, stop: p[start:stop].argmax(axis=1), len(p), max(1, BLOCK_SIZE // k))
+        predicted = np.concatenate(blocks)
     w = None if preds.weight is None else preds.weight[rows]
     label, predicted, weight = _count_pairs(preds.y[rows], predicted, w, k)
     total_weight = weight.sum()

@@ -11,6 +11,7 @@ import pytest
 
 import trueodds as to
 from trueodds.estimators import ESTIMATORS
+from trueodds.kernels.bins import Bins
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.row_sources import SAMPLE_SIZE
 from trueodds.resampling.estimand import Estimand
@@ -110,6 +111,19 @@ def test_the_scores_of_many_rows_are_computed_only_if_some_are_within_rounding_o
         notes = notes_on_edges(preds, estimand)
         assert estimand.views[0].has_columns is is_noted
         assert [f"{n // 3:,} of {n:,} values" in note.text for note in notes] == [True] * is_noted
+
+
+@pytest.mark.parametrize("k", [3, 20])  # short and long rows
+def test_the_pass_over_all_rows_samples_the_same_scores_as_a_pass_over_the_sample(k: int) -> None:
+    n = 3 * SAMPLE_SIZE + 5
+    P = np.random.default_rng(k).dirichlet(np.ones(k), n).astype(np.float32)
+    preds = to.Predictions(np.zeros(n, dtype=int), P / P.sum(axis=1, keepdims=True))
+    (view,) = as_lens("confidence").views(preds)
+    expected = preds.p[::3].max(axis=1)
+    assert np.array_equal(view.sample(), expected)
+    view.binned(Bins(np.arange(16) / 15))
+    assert not view.has_columns
+    assert np.array_equal(view.sample(), expected)
 
 
 def test_the_scores_of_every_class_are_sampled() -> None:

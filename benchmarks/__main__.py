@@ -53,7 +53,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     subparser.add_argument("--scale", type=float, default=1.0, help="the share of the rows; 0.01 to try the command")
     subparser.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="write speed.md, speed.json, speed.svg and speed.png"
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help=(
+            "write speed.md, speed.json, speed.svg and speed.png; results in speed.json of other processors and jobs"
+            " are kept"
+        ),
     )
 
     subparser = subparsers.add_parser("startup", help="CPU seconds until the first result")

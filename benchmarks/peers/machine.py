@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import platform
 import sys
@@ -20,6 +21,7 @@ def describe_machine() -> dict[str, Any]:
         "memory_gb": _memory_gb(),
         "system": platform.system(),
         "python": sys.version.split()[0],
+        "date": datetime.date.today().isoformat(),
         "load": round(os.getloadavg()[0], 1),  # mean number of runnable processes in the last minute
     }
 
@@ -29,7 +31,7 @@ def format_machine(facts: dict[str, Any]) -> str:
     vector_extension = {True: "AVX-512", False: "no AVX-512", None: "AVX-512 unknown"}[facts["avx512"]]
     return (
         f"{facts['cpu']}, {facts['cores']} cores, {vector_extension}, {facts['memory_gb']} GB, {facts['system']}, "
-        f"Python {facts['python']}, load {facts['load']}"
+        f"Python {facts['python']}, load {facts['load']}, {facts['date']}"
     )
 
 

@@ -64,6 +64,11 @@ class JobResult:
     differs: dict[str, str]  # why the value of a tool is not compared, by tool
 
     @property
+    def timed(self) -> list[Measurement]:
+        """The timed calls: of trueodds, of peers from fast to slow, and copies of the array."""
+        return [*([] if self.ours is None else [self.ours]), *self.other_calls, *self.peers, *self.copies]
+
+    @property
     def comparable_peers(self) -> list[Measurement]:
         """The peers whose value agrees, or estimates the same quantity with other draws; fastest first."""
         return [peer for peer in self.peers if self.agrees(peer) is not False]

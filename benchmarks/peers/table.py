@@ -35,20 +35,37 @@ def format_versions(results: Results) -> str:
 
 def table_rows(job_result: JobResult) -> list[tuple[str, ...]]:
     """Return the header, and a row for each timed call: trueodds, peers from fast to slow, copies of the array."""
-    ours = [] if job_result.ours is None else [job_result.ours]
-    rows = [HEADER]
-    for measurement in [*ours, *job_result.other_calls, *job_result.peers, *job_result.copies]:
-        name = f"{measurement.tool}{', ' if measurement.label else ''}{measurement.label}"
-        peak = "" if measurement.peak is None else f"{measurement.peak:.{int(measurement.peak < 10)}f} MB"
-        rows.append((
-            name, format_seconds(measurement.min_wall), format_seconds(float(np.median(measurement.wall))),
-            format_seconds(min(measurement.cpu)), peak,
-            " ".join(f"{number:.6f}" for number in measurement.value[:2]), _remark(job_result, measurement),
-        ))  # fmt: skip
-    return rows
+    rows = [
+        (
+            describe_call(measurement),
+            format_seconds(measurement.min_wall),
+            format_seconds(float(np.median(measurement.wall))),
+            format_seconds(min(measurement.cpu)),
+            format_peak(measurement),
+            format_value(measurement),
+            remark_on(job_result, measurement),
+        )
+        for measurement in job_result.timed
+    ]
+    return [HEADER, *rows]
 
 
-def _remark(job_result: JobResult, measurement: Measurement) -> str:
+def describe_call(measurement: Measurement) -> str:
+    """Return the tool with the label of its call, such as `trueodds, from arrays`."""
+    return f"{measurement.tool}{', ' if measurement.label else ''}{measurement.label}"
+
+
+def format_peak(measurement: Measurement) -> str:
+    """Return the extra memory of a call, or "" if it is not known."""
+    return "" if measurement.peak is None else f"{measurement.peak:.{int(measurement.peak < 10)}f} MB"
+
+
+def format_value(measurement: Measurement) -> str:
+    """Return the first two numbers of the result of a call."""
+    return " ".join(f"{number:.6f}" for number in measurement.value[:2])
+
+
+def remark_on(job_result: JobResult, measurement: Measurement) -> str:
     """Return whether a call of trueodds is within its time limit, or whether the value of a peer agrees."""
     if measurement.tool == TRUEODDS:
         is_within_limit = job_result.is_within_limit(measurement)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,10 @@ from benchmarks.peers.tools import ARRAY_COPY, TOOLS, TRUEODDS
 
 from benchmarks import scaling
 
-MACHINE = {"cpu": "?", "cores": 2, "avx512": None, "memory_gb": 1, "system": "?", "python": "3", "load": 0.0}
+MACHINE = {
+    "cpu": "?", "cores": 2, "avx512": None, "memory_gb": 1, "system": "?", "python": "3", "load": 0.0,
+    "date": "2026-01-01",
+}  # fmt: skip
 
 
 def make_results(*measurements: Measurement, differs: dict[str, str] | None = None) -> Results:
@@ -162,10 +164,28 @@ def test_a_comparison_on_few_rows_runs_from_end_to_end(tmp_path: Path) -> None:
     assert row.ours is not None
     assert [one.label for one in row.copies] == ["copyto", "copy"]
     page.write_page(made, tmp_path)
-    saved = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
-    assert saved["jobs"][0]["ours_min"] == row.ours.min_wall
+    (saved,) = page.load_results(tmp_path / "speed.json").values()
+    assert saved == made
     assert "| trueodds |" in (tmp_path / "speed.md").read_text(encoding="utf-8")
     assert (tmp_path / "speed.svg").stat().st_size > 1000
+
+
+def test_the_page_has_a_column_for_each_processor_and_keeps_what_is_not_run_again(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    on_intel = make_results(took(TRUEODDS, [0.002]), took("peer", [0.010]))
+    on_intel.machine = MACHINE | {"cpu": "Intel(R) Xeon(R) Processor"}
+    both_jobs = make_results(
+        took(TRUEODDS, [0.004]), took("peer", [0.012]), Measurement("isotonic", TRUEODDS, "", [0.5], [0.5], 1.0, [0.1])
+    )
+    again = make_results(took(TRUEODDS, [0.003]), took("peer", [0.012]))
+    for made in (on_intel, both_jobs, again):
+        page.write_page(made, tmp_path)
+    lines = (tmp_path / "speed.md").read_text(encoding="utf-8").splitlines()
+    assert "| trueodds | 2 ms | 3 ms | 1.0 MB | 0.100000 |  |" in lines
+    assert "| peer | 10 ms | 12 ms | 1.0 MB | 0.100000 | agrees |" in lines
+    assert "- Intel Xeon: peer ÷ ours = 5; CPU 5" in lines
+    assert "- ?: peer ÷ ours = 4; CPU 4" in lines
+    assert "| trueodds |  | 500 ms | 1.0 MB | 0.100000 |  |" in lines
 
 
 def test_the_command_lists_its_parts() -> None:

@@ -116,15 +116,15 @@ def _speed_section(docs: Path, family: str, name: str) -> str:
     header: tuple[str, ...] = ()
     for table in read_tables(docs, "speed.md"):
         if table.heading.startswith(SPEED.get((family, name), ("\0",))):
-            header = table.header[1:5]
+            header = table.header[1:-2]  # without the value and the remark
             rows += [
-                (f"[{table.heading}]({table.target})", row[0], *row[1:5])
+                (f"[{table.heading}]({table.target})", row[0], *row[1:-2])
                 for row in table.rows
                 if row[0].startswith("trueodds")
             ]
     if not rows:
         return ""
-    text = "The page [Speed](speed.md) names the machine and has the times of other packages for the same jobs."
+    text = "The page [Speed](speed.md) names the machines and has the times of other packages for the same jobs."
     section = "\n\n".join(["### Speed", text, write_table(("job", "call", *header), rows)])
     return relocate_links(section, "speed.md", f"reference/{family}")
 

@@ -183,6 +183,7 @@ def test_the_page_has_a_column_for_each_processor_and_keeps_what_is_not_run_agai
     lines = (tmp_path / "speed.md").read_text(encoding="utf-8").splitlines()
     assert "| trueodds | 2 ms | 3 ms | 1.0 MB | 0.100000 |  |" in lines
     assert "| peer | 10 ms | 12 ms | 1.0 MB | 0.100000 | agrees |" in lines
+    assert f"| {jobs.JOBS[0].title} | 5 | 4 |" in lines
     assert "- Intel Xeon: peer ÷ ours = 5; CPU 5" in lines
     assert "- ?: peer ÷ ours = 4; CPU 4" in lines
     assert "| trueodds |  | 500 ms | 1.0 MB | 0.100000 |  |" in lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol
@@ -170,8 +171,17 @@ class Estimator(Settings):
         return []
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """Notes that summarize several views, instead of one note per view."""
-        return []
+        """Notes that summarize several views: one per code, with the text of the first view that has it."""
+        first_notes: dict[str, tuple[str, Note]] = {}
+        counts: Counter[str] = Counter()
+        for view in views:
+            for note in self.notes(view):
+                first_notes.setdefault(note.code, (view.name, note))
+                counts[note.code] += 1
+        return [
+            Note(code, f"In {counts[code]} of {len(views)} views, first in {name}: {note.text}")
+            for code, (name, note) in first_notes.items()
+        ]
 
     @checks_method_call
     def __call__(self, view: View) -> Estimate:

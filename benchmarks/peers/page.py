@@ -38,22 +38,14 @@ that of trueodds (`ours`), then the same ratio for other calls of trueodds and f
 trueodds relative to copying the same array (`copyto` into existing memory, `copy` into new memory)."""
 
 
-# Measured once, on an AMD EPYC: the copy that `Predictions` makes, and the calls that it precedes.
-COPIES = """
-## Copies of the arrays
-
-`Predictions(y_true, y_prob)` copies the arrays, so that later changes do not affect it. Functions that are given
-arrays, such as `measure(y_true, y_prob)`, copy none, and neither does `Predictions(y_true, y_prob, copy=False)`.
-
-- 1,000,000 × 10 float32: 5.8 ms, beside 37 ms of `measure` with its interval (16 %) and 14.8 s of `audit` (0.04 %)
-- 20,000 × 10 float32: 0.04 ms, beside 37 ms of `measure` with its interval (0.1 %) and 1.8 s of `audit` (0.002 %)
-"""
+HAND_WRITTEN = "## Copies of the arrays"  # heading from which a page is not generated
 
 
 def write_page(results: Results, folder: Path) -> None:
     """Write speed.md, speed.json, speed.svg, and speed.png.
 
-    Results of other processors that speed.json already has are kept, and so are other jobs of this processor.
+    Results of other processors that speed.json already has are kept, and so are other jobs of this processor, and what
+    speed.md has from the heading `HAND_WRITTEN` on.
     """
     folder.mkdir(parents=True, exist_ok=True)
     by_processor = load_results(folder / "speed.json")
@@ -65,7 +57,10 @@ def write_page(results: Results, folder: Path) -> None:
     (folder / "speed.json").write_text(
         json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8"
     )
-    (folder / "speed.md").write_text(format_page(by_processor, drawn=processor), encoding="utf-8")
+    path = folder / "speed.md"
+    _, heading, text = path.read_text(encoding="utf-8").partition(HAND_WRITTEN) if path.exists() else ("", "", "")
+    generated = format_page(by_processor, drawn=processor)
+    path.write_text(generated + (f"\n{heading}{text}" if heading else ""), encoding="utf-8")
     save_figure(results_by_job(results), folder)
 
 
@@ -82,14 +77,14 @@ def load_results(path: Path) -> dict[str, Results]:
 def add_jobs(earlier: Results, results: Results) -> Results:
     """Return the results together with the jobs that only the earlier run on the same processor had."""
     jobs = {measurement.job for measurement in results.measurements}
-    kept = [measurement for measurement in earlier.measurements if measurement.job not in jobs]
+    not_repeated = [measurement for measurement in earlier.measurements if measurement.job not in jobs]
     order = [job.name for job in JOBS]
     return Results(
         results.machine,
         earlier.tools | results.tools,
         results.absent,
         earlier.shapes | results.shapes,
-        sorted([*kept, *results.measurements], key=lambda measurement: order.index(measurement.job)),
+        sorted([*not_repeated, *results.measurements], key=lambda measurement: order.index(measurement.job)),
         results.scale,
     )
 
@@ -118,7 +113,7 @@ def format_page(by_processor: Mapping[str, Results], drawn: str) -> str:
         if by_name:
             shape = by_processor[next(iter(by_name))].shapes[job.data]
             lines += ["", f"## {job.title}", "", f"{shape}.", "", *format_job(by_name, tuple(by_processor))]
-    return "\n".join(lines) + "\n" + COPIES
+    return "\n".join(lines) + "\n"
 
 
 def format_overview(job_results: Mapping[str, Mapping[str, JobResult]]) -> list[str]:

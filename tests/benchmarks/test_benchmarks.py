@@ -177,9 +177,12 @@ def test_the_page_has_a_column_for_each_processor_and_keeps_what_is_not_run_agai
     both_jobs = make_results(
         took(TRUEODDS, [0.004]), took("peer", [0.012]), Measurement("isotonic", TRUEODDS, "", [0.5], [0.5], 1.0, [0.1])
     )
-    again = make_results(took(TRUEODDS, [0.003]), took("peer", [0.012]))
-    for made in (on_intel, both_jobs, again):
+    one_job = make_results(took(TRUEODDS, [0.003]), took("peer", [0.012]))
+    for made in (on_intel, both_jobs):
         page.write_page(made, tmp_path)
+    with (tmp_path / "speed.md").open("a", encoding="utf-8") as file:
+        file.write(f"\n{page.HAND_WRITTEN}\n\nBy hand.\n")
+    page.write_page(one_job, tmp_path)
     lines = (tmp_path / "speed.md").read_text(encoding="utf-8").splitlines()
     assert "| trueodds | 2 ms | 3 ms | 1.0 MB | 0.100000 |  |" in lines
     assert "| peer | 10 ms | 12 ms | 1.0 MB | 0.100000 | agrees |" in lines
@@ -187,6 +190,7 @@ def test_the_page_has_a_column_for_each_processor_and_keeps_what_is_not_run_agai
     assert "- Intel Xeon: peer ÷ ours = 5; CPU 5" in lines
     assert "- ?: peer ÷ ours = 4; CPU 4" in lines
     assert "| trueodds |  | 500 ms | 1.0 MB | 0.100000 |  |" in lines
+    assert lines[-4:] == ["", page.HAND_WRITTEN, "", "By hand."]
 
 
 def test_the_command_lists_its_parts() -> None:

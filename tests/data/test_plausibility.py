@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 import trueodds as to
 from trueodds.data.plausibility import (
     IMPLAUSIBLE_DATA_CODES,
-    _best_order_weight,
+    _assigned_weight,
     _count_pairs,
     check_class_order,
     check_hard_labels,
@@ -95,8 +95,8 @@ def test_the_best_order_is_that_of_an_assignment_in_the_whole_table(is_weighted)
         label, predicted = rng.integers(0, k, (2, n))
         w = rng.exponential(1e-200, n) if is_weighted else None
         table = np.bincount(label * k + predicted, w, k * k).reshape(k, k)
-        best = table[linear_sum_assignment(table / table.max(), maximize=True)].sum()
-        assert _best_order_weight(*_count_pairs(label, predicted, w, k)) == pytest.approx(best, rel=1e-12, abs=0)
+        expected = table[linear_sum_assignment(table / table.max(), maximize=True)].sum()
+        assert _assigned_weight(*_count_pairs(label, predicted, w, k)) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 def test_weights_count_in_the_order_of_classes():

@@ -133,7 +133,7 @@ def _compare_class_orders(preds: Predictions, rows: slice, min_gain: float) -> t
     np.maximum.at(largest, predicted, weight)
     if min(1.0, float(largest.sum() / total_weight)) - accuracy <= min_gain:
         return None
-    reordered_accuracy = 1 - accuracy if k == 2 else float(_best_order_weight(label, predicted, weight) / total_weight)
+    reordered_accuracy = 1 - accuracy if k == 2 else float(_assigned_weight(label, predicted, weight) / total_weight)
     is_better_order = reordered_accuracy - accuracy > min_gain and reordered_accuracy > 0.5
     return (accuracy, reordered_accuracy) if is_better_order else None
 
@@ -149,7 +149,7 @@ def _count_pairs(y: Array, predicted: Array, w: Array | None, k: int) -> tuple[A
     return pairs // k, pairs % k, np.bincount(pair_index, w)
 
 
-def _best_order_weight(label: Array, predicted: Array, weight: Array) -> float:
+def _assigned_weight(label: Array, predicted: Array, weight: Array) -> float:
     """Return the largest weight of pairs that contain each label and each predicted class at most once."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching

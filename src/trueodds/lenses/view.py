@@ -202,7 +202,13 @@ class View:
         return self.p if self._partition_values is None else self._partition_values
 
     def sample(self) -> Array:
-        """Return the `partition_values` of evenly spaced cells, without computing a column of all rows for them."""
+        """Select the `partition_values` of evenly spaced cells, without computing a column of all rows for them.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, K)
+            The values of m cells.
+        """
         if self.rows is not None and not self.has_columns:
             return self.rows.sample()
         return self.partition_values[sample_rows(len(self))]

@@ -303,3 +303,10 @@ def test_meaningless_settings_are_refused() -> None:
     cells = View([0.2, 0.4], [0, 1]).pool(np.array([0, 0]), 1)
     with refused("TO205", fix="rows"):
         DirichletError().value(cells)
+
+
+def test_a_row_with_nearly_all_the_weight_leaks_no_warning():
+    # The weight of the other rows, 1e20 + 2 − 1e20, is 0 in double precision.
+    P = np.array([[0.2, 0.3, 0.5], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])
+    bandwidth = likeliest_bandwidth(P, np.array([1e20, 1.0, 1.0]), 1e-12)
+    assert bandwidth in BANDWIDTHS

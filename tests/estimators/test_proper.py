@@ -272,3 +272,13 @@ def test_the_facade_gives_an_interval_around_the_score_and_its_exact_floor(name:
         ESTIMATORS.make(name, {}).expected_if_calibrated(View(P, P)), rel=1e-12
     )
     assert estimate.debiased is None
+
+
+@pytest.mark.parametrize("name", ["log_loss", "bas"])
+@pytest.mark.parametrize("lens", ["classwise", "top-label", "confidence"])
+def test_an_infinite_score_is_noted_through_every_lens(name: str, lens: str) -> None:
+    # The third row predicts class 0 with certainty, and class 2 was observed.
+    P = [[0.5, 0.5, 0], [0.2, 0.8, 0], [1, 0, 0], [0.6, 0.4, 0], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]
+    estimate = to.measure(to.Predictions([0, 1, 2, 0, 1, 0], P), name, lens=lens)
+    assert np.isinf(estimate.value)
+    assert "TN104" in [note.code for note in estimate.notes]

@@ -312,16 +312,16 @@ def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
         P, w = P[rows], w[rows]
     kernel = DirichletKernel(P, 1.0, min_prob)
     products = kernel.log_P @ np.maximum(kernel.P, 0.0).T
-    other_weight = np.log(w.sum() - w)
+    # The likelihoods are not divided by the weights of the other rows, which are the same for every bandwidth (and
+    # whose logarithm is lost by cancellation if one row has nearly all the weight).
     log_likelihoods = []
     for bandwidth in BANDWIDTHS:
         log_kernels = products / bandwidth
         log_kernels += kernel.constants(bandwidth) + np.log(w)
         np.fill_diagonal(log_kernels, -np.inf)
         row_maxima = log_kernels.max(axis=1)
-        log_likelihoods.append(
-            float(w @ (row_maxima + np.log(np.exp(log_kernels - row_maxima[:, None]).sum(axis=1)) - other_weight))
-        )
+        log_sums = row_maxima + np.log(np.exp(log_kernels - row_maxima[:, None]).sum(axis=1))
+        log_likelihoods.append(float(w @ log_sums))
     # The smallest of the bandwidths whose likelihoods are equal but for rounding, which depends on the row order.
     tolerance = 1e-9 * float(w.sum())
     is_likeliest = np.array(log_likelihoods) >= max(log_likelihoods) - tolerance

@@ -98,7 +98,7 @@ def fit(
         *unobserved_class_notes(class_totals, preds.classes),
         *spec.notes(calibration_map, P, Y, w),
     ]
-    if not any(note.code == "TN505" for note in notes):
+    if refusal is None and not any(note.code == "TN505" for note in notes):
         notes += _exact_zero_notes(calibration_map, P, Y)
     if report is not None:
         notes += report.notes

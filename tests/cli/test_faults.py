@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.cli.conftest import Run
@@ -163,17 +162,17 @@ def test_a_process_exits_with_the_code_and_no_traceback() -> None:
     assert labelled(err)["code"] == "TO301"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce the limit")
-def test_lack_of_memory_is_no_failed_gate(folder: Path) -> None:
-    # About 500 MB of addresses are enough to read these rows, and too few for the audit and the buffers of OpenBLAS.
-    path = folder / "rows.npz"
-    np.savez(path, label=np.arange(400_000) % 5, probs=np.full((400_000, 5), 0.2))
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (5 * 10**8,) * 2)"
-    code = f"{limit}; import sys; from trueodds.cli import main; main.main(sys.argv[1:])"
-    words = ["audit", str(path), "--resamples", "39", "--fail-on", "ece>0.9"]
-    ran = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=300, check=False)
-    assert ran.returncode == 2
-    assert labelled(ran.stderr)["code"] in ("TO602", "TO604", "TO605")  # a library may not fit either
+def test_a_limit_of_memory_below_the_buffers_of_openblas_is_an_error_before_the_work(
+    run: Run, overconfident: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # OpenBLAS itself would end the process with the exit code 1, which is that of a failed gate.
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr("trueodds.cli.open_data.BLAS_BUFFER_BYTES", 2**60)
+    words = ("measure", overconfident, "--interval", "none", "--fail-on", "ece>0.99")
+    assert run(*words).exit_code == 0  # without a limit nothing is allocated
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**40, 2**40))
+    done = run(*words)
+    assert (done.exit_code, labelled(done.stderr)["code"]) == (2, "TO605")
 
 
 def test_a_failed_gate_is_exit_code_1_of_the_process(overconfident: str) -> None:

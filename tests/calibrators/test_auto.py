@@ -269,6 +269,7 @@ def test_settings_that_mean_nothing_are_refused(settings, code):
 
 def test_of_many_rows_some_choose_and_all_fit(monkeypatch):
     monkeypatch.setattr(sys.modules[AutoSpec.__module__], "MAX_PROBABILITIES", 3000)
+    monkeypatch.setattr(sys.modules[AutoSpec.__module__], "_ROWS_FOR_MANY_CLASSES", 0)
     P, y = draw_predictions(4000, 3, 2.0, 8)
     result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P))
     (note,) = (note for note in result.notes if note.code == "TN539")
@@ -305,6 +306,7 @@ def test_two_folds_are_too_few_to_fit_to_choose_and_to_confirm():
 def test_rows_that_are_not_compared_are_not_requested(monkeypatch):
     # Beyond so many rows no more are looked at: to ask for "about 1,400" of 6,000 rows would be to ask in vain.
     monkeypatch.setattr(sys.modules[AutoSpec.__module__], "MAX_PROBABILITIES", 600)
+    monkeypatch.setattr(sys.modules[AutoSpec.__module__], "_ROWS_FOR_MANY_CLASSES", 0)
     outcomes = set()
     for seed in range(12):
         P, y = draw_predictions(3000, 2, 1.15, seed)

@@ -110,8 +110,8 @@ def test_the_sums_of_probabilities_are_those_of_their_logs():
 
 def test_a_fit_copies_neither_probabilities_nor_labels():
     rng = np.random.default_rng(6)
-    P = rng.dirichlet(np.ones(100), 5000).astype(np.float32)
-    preds = Predictions(rng.integers(0, 100, 5000), P)
+    P = rng.dirichlet(np.ones(100), 20_000).astype(np.float32)  # the fingerprint of up to 65,536 of them takes 2 MB
+    preds = Predictions(rng.integers(0, 100, 20_000), P)
     fit(TemperatureSpec(), preds)  # whatever is made once
     tracemalloc.start()
     fit(TemperatureSpec(), preds)

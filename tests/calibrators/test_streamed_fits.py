@@ -82,8 +82,12 @@ def in_passes(preds: Predictions, name: str, size: int = 50, **settings: Any) ->
     return to.fit(read(preds, batch_rows=size), name, mode="tally", **settings)
 
 
+# Notes on the passes and on the cells, and one on rows that the model may have been fitted to, which needs the rows.
+OWN_NOTES = ("TN560", "TN561", "TN163")
+
+
 def codes(calibrator: Any) -> list[str]:
-    return sorted(note.code for note in calibrator.notes if note.code not in ("TN560", "TN561"))
+    return sorted(note.code for note in calibrator.notes if note.code not in OWN_NOTES)
 
 
 @pytest.mark.slow
@@ -227,7 +231,8 @@ def test_logits_are_taken_by_the_rules_that_take_them(name, settings):
     preds = Predictions.from_logits(y, z)
     a, b = to.fit(preds, name, **settings), in_passes(preds, name, 19, **settings)
     the_same(a, b)
-    assert codes(a) == codes(b)
+    # That a map keeps zeros is counted in a pass over its results, which a fit in passes does not make.
+    assert [code for code in codes(a) if code != "TN505"] == codes(b)
 
 
 def test_a_baseline_is_named_as_in_memory():

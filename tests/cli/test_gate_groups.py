@@ -206,7 +206,7 @@ def test_the_limit_of_an_audit_is_in_its_text_json_and_page(run: Run, calm_cells
     names = {group["label"] for group in (*report["groups"], *report["among_groups"]["unexamined"])}
     assert names == {f"ms=c{i:02d}" for i in range(60)}
     text = " ".join(done.stdout.split())
-    assert text.startswith("Inconclusive: ")
+    assert "Inconclusive: " in text
     assert "10 of 60 groups were not examined" in text
     assert "Groups examined 50 of 60 (not examined: " in text
     assert "50 of 60" in (folder / "a.html").read_text(encoding="utf-8")

@@ -114,7 +114,7 @@ def test_settings_of_a_user_s_own_class_are_checked_too() -> None:
 
 def test_the_signature_of_a_checked_function_stays_as_written() -> None:
     assert list(inspect.signature(Predictions).parameters) == [
-        "y_true", "y_prob", "weight", "group", "cluster", "classes", "sum_tolerance",
+        "y_true", "y_prob", "weight", "group", "cluster", "classes", "sum_tolerance", "copy",
     ]  # fmt: skip
     assert list(inspect.signature(to.estimators.ece).parameters) == ["partition", "distance", "order", "min_count"]
 

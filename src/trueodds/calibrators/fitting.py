@@ -118,7 +118,7 @@ def _exact_zero_notes(calibration_map: CalibrationMap, P: Probabilities, Y: Arra
     """Note TN505 if the map keeps predicted probabilities of exactly 0, as a power of p does."""
     if calibration_map.logits:
         return []
-    has_zero = (to_probabilities(P) == 0).any(axis=1)
+    has_zero = to_probabilities(P).min(axis=1) == 0
     Q = calibration_map.apply(to_accepted_input(calibration_map, P[has_zero]))
     return zero_probability_notes(Q, Y[has_zero], len(P))
 

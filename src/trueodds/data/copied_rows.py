@@ -38,10 +38,10 @@ _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golde
 def copied_row_notes(preds: Predictions) -> list[Note]:
     """Return a note if rows are copies of other rows.
 
-    There is none if clusters are given, because rows of a cluster may be equal. Cost: about a millisecond for any
-    number of rows if predictions are distinct.
+    There is none if clusters are given, because rows of a cluster may be equal, or if frequency weights declare equal
+    rows. Cost: about a millisecond for any number of rows if predictions are distinct.
     """
-    if preds.cluster is not None:
+    if preds.cluster is not None or preds.is_expanded:
         return []
     hashes = np.sort(_hash_rows(preds.p, _sample_rows(preds, N_SEARCHED if preds.n > MAX_SEARCHED else preds.n)))
     if np.count_nonzero(hashes[1:] == hashes[:-1]) < MIN_EQUAL:
@@ -91,12 +91,11 @@ def _sample_rows(preds: Predictions, size: int) -> Array:
 def _hash_rows(values: Array, rows: Array) -> Array:
     """Return a 64-bit hash of each of some rows of an array (n,) or (n, m); equal rows have equal hashes."""
     columns = (values if len(rows) == len(values) else values[rows]).reshape(len(rows), -1)
-    if columns.dtype.kind == "f":
-        columns = (columns + columns.dtype.type(0)).view(f"u{columns.itemsize}")  # −0 + 0 is 0
     hashes = np.zeros(len(columns), dtype=np.uint64)
-    for j in range(columns.shape[1]):
-        hashes ^= hashes >> np.uint64(29)
-        hashes += columns[:, j].astype(np.uint64)
+    for column in columns.T:
+        bits = (column + column.dtype.type(0)).view(f"u{column.itemsize}") if column.dtype.kind == "f" else column
+        hashes ^= hashes >> np.uint64(29)  # above, −0 + 0 is 0
+        hashes += bits.astype(np.uint64)
         hashes *= _HASH_MULTIPLIER
     return hashes
 

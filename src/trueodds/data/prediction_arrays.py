@@ -28,6 +28,7 @@ ARRAY_FIELDS = (
     "counts",
     "dtype",
     "group",
+    "is_expanded",
     "k",
     "kind",
     "logits",
@@ -61,6 +62,7 @@ class PredictionArrays:
     row_id: Array | None  # (n,) identifier of each row, by which models are paired
     classes: tuple[Any, ...]  # names of the classes
     notes: tuple[Note, ...]  # facts found in the validation
+    is_expanded: bool  # whether rows were repeated as often as frequency weights say
     _n_tied: int | None  # number of rows with several largest probabilities; None until they are counted
     _cache: dict[Hashable, Any]  # values computed once for these rows
 
@@ -282,6 +284,7 @@ class PredictionArrays:
             return self
         expanded = self[repeat_rows(self.weight)]
         object.__setattr__(expanded, "weight", None)
+        object.__setattr__(expanded, "is_expanded", True)
         return expanded
 
     def __repr__(self) -> str:

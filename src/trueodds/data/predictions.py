@@ -149,7 +149,7 @@ class Predictions(PredictionArrays):
         The outcomes and logits that are not among them are None.
         """
         n = len(p)
-        values = dict.fromkeys(("logits", "y", "votes", "counts", "row_id")) | fields
+        values = dict.fromkeys(("logits", "y", "votes", "counts", "row_id")) | {"is_expanded": False} | fields
         values |= {"p": p, "classes": classes, "n": n, "k": len(classes), "weight": check_weights(weight, n)}
         values |= {"group": groups.check_groups(group, n), "cluster": groups.check_clusters(cluster, n)}
         self._set_arrays(values)

@@ -127,7 +127,7 @@ def test_groups_that_are_formed_by_the_outcome_are_noted():
     arm = np.where(y == 1, rng.choice(["a", "b"], 500), "c")
     preds = to.Predictions(y, sigmoid(z), group={"arm": arm, "site": rng.integers(0, 5, 500)})
     (text,) = [note.text for note in to.measure(preds, resamples=20).notes if note.code == "TN167"]
-    assert text.startswith("In every group of arm all outcomes are equal")
+    assert text.startswith("All rows of a group of arm have the same outcome")
     assert "TN167" in codes(to.by_group(preds, resamples=99))
     assert to.audit(preds, resamples=99).verdict["sentence"].startswith("Groups seem to be formed by the outcome")
 

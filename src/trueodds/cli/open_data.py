@@ -73,7 +73,8 @@ def _allocate_blas_buffers() -> None:
         return
     import numpy as np
 
-    np.empty(BLAS_BUFFER_BYTES * (1 + (os.cpu_count() or 1)), dtype=np.uint8)
+    n_threads = int(os.environ.get("OPENBLAS_NUM_THREADS") or os.cpu_count() or 1)
+    np.empty(BLAS_BUFFER_BYTES * n_threads, dtype=np.uint8)
     square = np.ones((256, 256))  # large enough for OpenBLAS to use all threads
     square @ square
 

@@ -277,10 +277,11 @@ class Verdict(Result):
             The line.
         """
         family = ""
-        if self.family_pvalue is not None:
+        if self.family_pvalue is not None and self.lens != "family":
             family = f" · family-wise p {format_pvalue_relation(self.family_pvalue, self.min_pvalue)}"
         return to_printable(
-            f"{self.test} p {format_pvalue_relation(self.pvalue, self.min_pvalue)}{self._decision_text()}{family} ·"
+            f"{self.test} {'family-wise ' if self.lens == 'family' else ''}p"
+            f" {format_pvalue_relation(self.pvalue, self.min_pvalue)}{self._decision_text()}{family} ·"
             f" statistic {format_number(self.statistic)}{self._margin_text()}"
             f"{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {self._lens_text()}"
             f" · null: {_NULL_DETAILS.split(self.null)[0]}"

@@ -46,15 +46,16 @@ def copied_row_notes(preds: Predictions) -> list[Note]:
     hashes = np.sort(_hash_rows(preds.p, _sample_rows(preds, N_SEARCHED if preds.n > MAX_SEARCHED else preds.n)))
     if np.count_nonzero(hashes[1:] == hashes[:-1]) < MIN_EQUAL:
         return []
+    n_counted = preds.n if preds.weight is None else np.count_nonzero(preds.weight)
     for size in SAMPLE_SIZES:
         rows = _sample_rows(preds, size)
         equal = EqualRows.from_hashes(rows, _hash_rows(preds.p, rows), _hash_rows(_outcomes(preds), rows))
         differences = _compare_outcomes(preds, equal)
         if differences.differ_too_rarely:
             n_copies = int(np.count_nonzero(~equal.starts_pair))
-            sample = "" if len(rows) == preds.n else f" of a sample of {len(rows):,}"
+            sample = "" if len(rows) == n_counted else f" of a sample of {len(rows):,}"
             return [_note(f"{n_copies:,} rows{sample} have the same prediction and outcome as another row")]
-        if differences.differ_as_usual or len(rows) == preds.n:
+        if differences.differ_as_usual or len(rows) == n_counted:
             break
     if (multiple := _common_multiple(preds, rows)) > 1:
         return [_note(f"Each prediction occurs with each outcome in a multiple of {multiple} rows")]
@@ -65,9 +66,9 @@ def _note(fact: str) -> Note:
     """Return the note on copies of rows."""
     return Note(
         "TN144",
-        f"{fact}, as if cases had been copied. Drop the copies, or pass cluster= with the number of the case: otherwise"
-        " every row counts as a new case, so that p-values are too small and intervals too short. Only a recalibration"
-        " is confirmed with the copies of a case in the same fold.",
+        f"{fact}, as if cases had been copied. Drop the copies, or pass cluster= with the number of the case: every row"
+        " counts as a new case, so that p-values are too small and intervals too short. A recalibration has the copies"
+        " of a case in one fold.",
     )
 
 
@@ -136,8 +137,7 @@ def number_cases(preds: Predictions) -> Array:
 class OutcomeDifferences(NamedTuple):
     """How many of the predictions that several rows share have different outcomes, beside similar predictions."""
 
-    n_repeated: int  # predictions of several rows
-    n_different: int  # those of rows with different outcomes
+    n_different: int  # predictions of several rows that have different outcomes
     n_similar_different: int  # outcomes that differ from that of the next smaller or next larger prediction, of 2 each
 
     @property
@@ -158,16 +158,15 @@ def _compare_outcomes(preds: Predictions, equal: EqualRows) -> OutcomeDifference
     """Compare the outcomes of equal predictions with those of similar ones."""
     first = np.flatnonzero(equal.starts_prediction)
     n_outcomes = np.add.reduceat(equal.starts_pair.astype(np.int64), first)
-    is_repeated = np.diff(np.append(first, len(equal.rows))) > 1
     # The first row of a prediction has its smallest outcome hash, so a random row represents its outcomes.
     sizes = np.diff(np.append(first, len(equal.rows)))
+    is_repeated = sizes > 1
     chosen = first + (np.random.default_rng(0).random(len(first)) * sizes).astype(np.int64)
     keys, y = _similarity_keys(preds, equal.rows[chosen])
     order = np.lexsort(keys)
     differs = y[order][1:] != y[order][:-1]
     is_repeated_there = is_repeated[order]
     return OutcomeDifferences(
-        int(is_repeated.sum()),
         int((n_outcomes[is_repeated] > 1).sum()),
         int(differs[is_repeated_there[1:]].sum() + differs[is_repeated_there[:-1]].sum()),
     )
@@ -204,7 +203,7 @@ def _common_multiple(preds: Predictions, rows: Array) -> int:
     if outcomes.ndim > 1:
         return 1
     has_weight = None if preds.weight is None else preds.weight > 0
-    for value in values[:: max(1, len(values) // MAX_VALUES)]:
+    for value in values[:: -(-len(values) // MAX_VALUES)]:
         is_value = p == value if has_weight is None else (p == value) & has_weight
         counts = np.bincount(outcomes[is_value])
         multiple, n_pairs = math.gcd(multiple, *counts.tolist()), n_pairs + int(np.count_nonzero(counts))

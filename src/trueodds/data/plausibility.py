@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ def plausibility_notes(preds: Predictions) -> list[Note]:
         *check_observed_classes(preds),
         *copied_row_notes(preds),
         *([] if predicted_outcomes else training_row_notes(preds)),  # which name the same cause
-        *check_groups(preds),
+        *check_groups_by_outcome(preds),
     ]
 
 
@@ -282,21 +283,24 @@ def predicted_outcome_notes(n_differences: int, n: int, expected: float) -> list
     return [Note("TN186", text)]
 
 
-def check_groups(preds: Predictions) -> list[Note]:
-    """Return a note on group columns that were formed by the outcome: every group has one class, not by chance."""
-    if preds.y is None or preds.y.ndim > 1:
+def check_groups_by_outcome(preds: Predictions) -> list[Note]:
+    """Return a note on group columns that were formed by the outcome: every group has one class, not by chance.
+
+    There is none if clusters are given, because rows of a cluster may have the same outcome.
+    """
+    if preds.y is None or preds.y.ndim > 1 or preds.cluster is not None:
         return []
-    names = [name for name, groups in preds.group.items() if _determine_outcomes(groups, preds)]
+    names = [name for name, groups in preds.group.items() if _have_single_outcomes(groups, preds)]
     if not names:
         return []
     text = (
-        f"In every group of {', '.join(names)} all outcomes are equal, as if groups had been formed by the outcome."
+        f"All rows of a group of {' or '.join(names)} have the same outcome, as if groups were formed by the outcome."
         " Errors within such groups do not measure calibration: form groups by what is known before the outcome."
     )
     return [Note("TN167", text)]
 
 
-def _determine_outcomes(groups: Array, preds: Predictions) -> bool:
+def _have_single_outcomes(groups: Array, preds: Predictions) -> bool:
     """Return whether every group has a single class, which by chance has a probability below MAX_CHANCE."""
     assert preds.y is not None
     step = max(1, preds.n // MIN_SAMPLE_ROWS)
@@ -308,8 +312,9 @@ def _determine_outcomes(groups: Array, preds: Predictions) -> bool:
         if n_classes > len(sizes):
             return False
     # Rows of a group of m rows have one class with probability Σ r^m, where r are the shares of the classes.
-    log_chance = float(np.log((shares[:, None] ** sizes).sum(axis=0)).sum())
-    return log_chance < np.log(MAX_CHANCE)
+    distinct_sizes, counts = np.unique(sizes, return_counts=True)
+    log_chances = [math.log((shares**size).sum()) for size in distinct_sizes]
+    return float(counts @ log_chances) < math.log(MAX_CHANCE)
 
 
 def check_confidences(preds: Predictions) -> list[Note]:

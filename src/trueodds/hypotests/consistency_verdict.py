@@ -127,7 +127,7 @@ def verdict_from_draws(
         if len(estimand.views) == 1:
             notes += [note for note in estimand.estimator.notes(estimand.views[0]) if note.code == "TN107"]
     n_claims = max(len(estimands), *(len(estimand.views) for estimand in estimands))
-    notes += insufficient_draws_notes(n_claims, draws[0].shape[1], min_pvalue)
+    notes += insufficient_draws_notes(n_claims, draws[0].shape[1])
     if len(estimands) == 1:
         min_lens_pvalue = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
         return build_verdict(estimands, lens_results, lens_results[0].pvalue, min_lens_pvalue, null, settings, notes)

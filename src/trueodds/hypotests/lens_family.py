@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from trueodds.core.errors import Note
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens
@@ -13,10 +15,10 @@ MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too
 
 
 def lens_family(data: Predictions | Tally) -> tuple[list[Lens], list[Note]]:
-    """Return the lenses of the family, the default lens first, and a note if the whole vector cannot be tested.
+    """Return the lenses of the family, the default lens first, and a note if the whole vector is left out.
 
     Two classes, a confidence, and independent labels have one lens. A tally has the whole vector only if it was made
-    with the lens `canonical`.
+    with `grid`; with weights or votes, the vector has no null distribution there.
 
     >>> lenses, _ = lens_family(Predictions([0, 1, 2], [[0.5, 0.3, 0.2]] * 3))
     >>> [str(lens) for lens in lenses]
@@ -27,9 +29,11 @@ def lens_family(data: Predictions | Tally) -> tuple[list[Lens], list[Note]]:
         return [default], []
     lenses, notes = [default, Classwise()], []
     if isinstance(data, Tally):
-        has_vectors = "canonical" in data.lenses
-        if has_vectors and data.weight != data.n:
-            text = "A weighted tally has no null distribution for the whole probability vector, which is not tested."
+        cells = data.joint.get("canonical")
+        has_vectors = cells is not None
+        if cells is not None and (data.counts.voted or not np.array_equal(cells.w, cells.n)):
+            kind = "of votes" if data.counts.voted else "of weighted rows"
+            text = f"A tally {kind} has no null distribution for the whole probability vector, which is not tested."
             notes.append(Note("TN210", text))
     else:
         has_vectors = data.k <= MAX_CANONICAL_CLASSES

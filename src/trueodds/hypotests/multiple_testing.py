@@ -84,12 +84,9 @@ def _flatten_claims(draws: Array) -> Array:
     return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
 
 
-def insufficient_draws_notes(n_hypotheses: int, n_draws: int, min_pvalue: float) -> list[Note]:
-    """Return the note TN209 if so few null draws cannot reject a single hypothesis at the decision level.
-
-    `min_pvalue` is the smallest p-value of one hypothesis before Holm's correction.
-    """
-    smallest = n_hypotheses * min_pvalue
+def insufficient_draws_notes(n_hypotheses: int, n_draws: int) -> list[Note]:
+    """Return the note TN209 if so few null draws cannot reject a single hypothesis at the decision level."""
+    smallest = n_hypotheses / (1 + n_draws)
     if smallest <= DECISION_LEVEL:
         return []
     draws = f"{n_draws:,} draws the smallest"

@@ -378,7 +378,7 @@ class ViewTest(HypothesisTest):
             settings["resamples"] = resamples = resamples or self.resamples or DEFAULT_RESAMPLES
             min_pvalue = max(1 / (1 + resamples), pvalues.min_pvalue) * (1 if asymptotic else pvalues.n_claims)
             n_parts = len(results) if len(results) > 1 else len(results[0])
-            notes = [*notes, *insufficient_draws_notes(n_parts, resamples, 1 / (1 + resamples))]
+            notes = [*notes, *insufficient_draws_notes(n_parts, resamples)]
         view_results = [result for lens_results in results for result in lens_results]
         notes = [*notes, *(note for result in view_results for note in result.notes)]
         if asymptotic:

@@ -52,7 +52,7 @@ def lens_verdict(
 ) -> Verdict:
     """Return the verdict on one lens, with the statistic and the effect of the view of smallest p-value."""
     (view_pvalues,) = pvalues.view_pvalues
-    strongest = results[_index_of_smallest(view_pvalues)]
+    strongest = results[_index_of_smallest(view_pvalues, np.array([result.statistic for result in results]))]
     has_one_view = len(results) == 1
     settings, parts = dict(context.settings), strongest.parts
     if not has_one_view:
@@ -80,10 +80,11 @@ def family_verdict(
 ) -> Verdict:
     """Return the verdict on several lenses, with the statistic and the effect of the lens of smallest p-value."""
     strongest_views = [
-        lens_results[_index_of_smallest(view_pvalues)]
+        lens_results[_index_of_smallest(view_pvalues, np.array([result.statistic for result in lens_results]))]
         for lens_results, view_pvalues in zip(results, pvalues.view_pvalues, strict=True)
     ]
-    strongest = strongest_views[_index_of_smallest(np.array(pvalues.lens_pvalues))]
+    statistics = np.array([result.statistic for result in strongest_views])
+    strongest = strongest_views[_index_of_smallest(np.array(pvalues.lens_pvalues), statistics)]
     return Verdict(
         test=context.test,
         lens="family",
@@ -102,9 +103,13 @@ def family_verdict(
     )
 
 
-def _index_of_smallest(pvalues: Array) -> int:
-    """Return the index of the smallest p-value; NaN counts as larger than any other."""
-    return int(np.argmin(np.nan_to_num(pvalues, nan=2.0)))
+def _index_of_smallest(pvalues: Array, statistics: Array) -> int:
+    """Return the index of the smallest p-value, of equal ones that of the largest absolute statistic.
+
+    NaN counts as a larger p-value and a smaller statistic than any other.
+    """
+    sizes = np.nan_to_num(np.abs(statistics), nan=-1.0, posinf=np.inf)
+    return int(np.lexsort((-sizes, np.nan_to_num(pvalues, nan=2.0)))[0])
 
 
 def _result_parts(names: Sequence[str], results: Sequence[ViewResult], pvalues: Array) -> dict[str, dict[str, float]]:

@@ -40,8 +40,9 @@ from trueodds.resampling.intervals.method import (
 from trueodds.resampling.noise_floor import subtract_noise_floor
 
 MIN_RESAMPLES = 100  # with fewer resamples the limits of an interval are unreliable
-# An error below this share of the smallest of 999 null draws has a probability of at most about 10⁻⁴ under calibration.
+# An error below this share of the smallest of B null draws has a probability of at most about 0.1/B under calibration.
 IMPLAUSIBLE_SHARE = 0.1
+MIN_IMPLAUSIBLE_DRAWS = 199  # number of null draws for which this is rare enough
 
 
 def estimate_all(
@@ -176,7 +177,7 @@ def build_estimate(
 
 def _notes_on_small_error(estimator: Estimator, value: float, null_draws: Array) -> list[Note]:
     """Return a note on an error that is far below all errors of a calibrated model."""
-    if not estimator.vanishes_if_calibrated or null_draws.size < MIN_RESAMPLES:
+    if not estimator.vanishes_if_calibrated or null_draws.size < MIN_IMPLAUSIBLE_DRAWS:
         return []
     smallest = float(null_draws.min())
     if not 0 <= value < IMPLAUSIBLE_SHARE * smallest:

@@ -84,16 +84,15 @@ def to_dict(tally: TallySums) -> dict[str, Any]:
 def checksum(content: Mapping[str, Any]) -> str:
     """Return a hash of all that a saved tally holds, except its own checksum.
 
-    It does not depend on whitespace, the order of the keys, and whether a number is written as 2 or 2.0, so that other
-    programs may rewrite the file.
+    It does not depend on whitespace, the order of the keys, and how a number is written, such as 2 or 2.0, so that
+    other programs may rewrite the file.
 
     >>> checksum({"n": 2, "weight": 2.0}) == checksum({"weight": 2, "n": 2.0, "sha256": "..."})
     True
     """
-    text = json.dumps({key: value for key, value in content.items() if key != "sha256"}, sort_keys=True)
-    for delimiter in (",", "]", "}"):
-        text = text.replace(f".0{delimiter}", delimiter)
-    return sha256(text.encode()).hexdigest()
+    text = json.dumps({key: value for key, value in content.items() if key != "sha256"})
+    as_floats = json.loads(text, parse_int=float)
+    return sha256(json.dumps(as_floats, sort_keys=True).encode()).hexdigest()
 
 
 def digest(tally: TallySums) -> str:

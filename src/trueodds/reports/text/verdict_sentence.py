@@ -337,6 +337,8 @@ def _implausible_data_sentence(recalibration: Mapping[str, Any] | None, notes: S
     reasons = () if recalibration is None or recalibration["candidates"] else recalibration["notes"]
     texts = [IMPLAUSIBLE_DATA_TEXTS[note["code"]] for note in reasons if note["code"] in IMPLAUSIBLE_DATA_TEXTS]
     codes = {note.code for note in notes}
+    if "TN164" in codes:  # which states the cause of TN163
+        codes.discard("TN163")
     return " ".join([*(text for code, text in DOUBTFUL_DATA_TEXTS.items() if code in codes), *texts])
 
 

@@ -138,6 +138,8 @@ def run_peers(args: argparse.Namespace) -> None:
     """Compare run times with other packages: print the table and, with `--out`, write page, numbers and figure."""
     from benchmarks.peers import page, run, table
 
+    if args.out and args.scale != 1:
+        raise SystemExit("--out needs jobs of full size: leave out --scale")
     results = run.run_jobs(args.jobs, args.tools, args.interpreters, args.repeats, args.patience, args.scale)
     print(table.format_results(results))
     if args.out:

@@ -147,9 +147,7 @@ def format_job(by_processor: Mapping[str, JobResult], processors: tuple[str, ...
         if len(set(remarks.values())) == 1:
             remark_text = next(iter(remarks.values()))
         first = next(iter(stored.values()))
-        lines.append(
-            _markdown_row((call, *times, format_peak(first), format_value(first), remark_text))
-        )
+        lines.append(_markdown_row((call, *times, format_peak(first), format_value(first), remark_text)))
     reasons = dict.fromkeys(
         f"{one.tool} is not timed: {one.note}." for result in by_processor.values() for one in result.not_timed
     )

@@ -239,7 +239,7 @@ def test_bfloat16_logits_are_exact() -> None:
         (lambda z, y: {"logits": z[:, :, None], "target": y}, "TO352", "(40, 3, 1)", "flatten"),
         (lambda z, y: {"logits": z * torch.nan, "target": y}, "TO103", "nan in row 0", "Fill"),
         (lambda z, y: {"logits": z, "target": y + 1}, "TO105", "3 in row", "subtract 1"),
-        (lambda z, y: {"logits": z, "target": y + 0.5}, "TO106", "in row 0", "shares"),
+        (lambda z, y: {"logits": z, "target": y + 0.5}, "TO106", "in row 0", "classes=[0.5, 1.5, 2.5]"),
     ],
 )  # fmt: skip
 def test_bad_output_is_refused(returned: Any, code: str, got: str, fix: str) -> None:

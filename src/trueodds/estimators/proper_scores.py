@@ -225,9 +225,7 @@ class LogLoss(DecomposableScore):
 
 def _count_zero_rows(view: View, counted: Array) -> int:
     """Count the rows in which some outcome has the predicted probability 0."""
-    is_zero = np.isneginf(view.log_P) if view.has_logs else view.p == 0
-    if view.p.ndim == 1 and not view.has_logs:
-        is_zero |= view.p == 1
+    is_zero = view.p == 0 if view.joint and not view.has_logs else np.isneginf(view.log_P)
     return int((is_zero.reshape(len(view.w), -1).any(axis=1) & counted).sum())
 
 

@@ -22,7 +22,12 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.estimators.observed_expected import CalibrationInTheLarge
-from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value, effective_sample_size
+from trueodds.lenses.effective_sample_size import (
+    MIN_EQUAL_CLUSTERS,
+    EffectiveSampleSize,
+    critical_value,
+    effective_sample_size,
+)
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, can_resample_groups
 from trueodds.resampling.cell_bootstrap import BootstrapResult
@@ -196,10 +201,10 @@ def _raise_to_mean_gap(interval: Interval, data: _IntervalData) -> Interval:
     """Raise both limits to those of the absolute mean gap (calibration-in-the-large), if the error is at least that.
 
     The interval of the mean gap is the one that `measure` gives with the same resamples. Methods without resamples use
-    the normal interval.
+    the normal interval. With few clusters nothing is raised, because the interval of the mean gap is then too short.
     """
     views, resampled, share = data.estimand.views, data.resampled, data.mean_gap_share
-    if share == 0:
+    if share == 0 or (data.clusters is not None and data.clusters.effective_clusters < MIN_EQUAL_CLUSTERS):
         return interval
     mean_gap = Estimand(CalibrationInTheLarge(), data.estimand.lens, views)
     value = float(mean_gap.values[0])

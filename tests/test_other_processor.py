@@ -14,8 +14,6 @@ import pytest
 from tests.other_processor import CORES
 
 ROOT = Path(__file__).parents[1]
-# How other libraries read their files does not matter here.
-OTHERS_FILES = ("-W", "ignore::EncodingWarning")
 QUERY = """
 import json
 import numpy, scipy.linalg, threadpoolctl
@@ -34,9 +32,10 @@ print(json.dumps({
 def code_in_use(*before: str) -> dict[str, list[str]]:
     """What the libraries of a fresh process report about the code that they use."""
     names = ("NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "GLIBC_TUNABLES")
+    names += ("PYTHONWARNDEFAULTENCODING",)  # how other libraries open their files does not matter here
     environment = {name: value for name, value in os.environ.items() if name not in names}
     ran = subprocess.run(
-        [sys.executable, *before, *([sys.executable] if before else []), "-W", "error", *OTHERS_FILES, "-c", QUERY],
+        [sys.executable, *before, *([sys.executable] if before else []), "-W", "error", "-c", QUERY],
         capture_output=True,
         text=True,
         check=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ ADVICE = ("best-practice",)
 
 def violations(page: Any, tags: Iterable[str] = WCAG) -> list[str]:
     """One line per element that violates a rule with one of the tags: the rule, its impact, the element."""
-    from axe_playwright_python.sync_playwright import Axe
-
+    # The package's own reader opens the script in the encoding of the system.
+    page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
     options = {"runOnly": {"type": "tag", "values": list(tags)}, "resultTypes": ["violations"]}
+    found = page.evaluate("options => axe.run(document, options)", options)
     return [
         f"{violation['id']} ({node['impact']}): {' '.join(map(str, node['target']))} {_one_line(node['html'])}"
-        for violation in Axe().run(page, options=options).response["violations"]
+        for violation in found["violations"]
         for node in violation["nodes"]
     ]
 

@@ -231,7 +231,7 @@ def test_an_audit_is_that_of_the_tally_of_the_rows() -> None:
     tally.update(z, y)
     expected = to.audit(to.tally(to.Predictions.from_logits(y.numpy(), z.numpy())))
     assert str(tally.audit()) == str(expected)
-    assert float(tally.test(resamples=99).pvalue) == 0.01
+    assert float(tally.test(lens="confidence", resamples=99).pvalue) == 0.01
     with refused("TO346", fix="all_lenses=True"):
         TorchTally(3, all_lenses=False).audit()
 

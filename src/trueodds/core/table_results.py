@@ -53,7 +53,7 @@ class ResultTable(Result):
     >>> print(table.to_markdown(caption=False))
     |  | brier ↓ |
     | :--- | :--- |
-    | informed | **0.093** [0.080, 0.107] |
+    | informed | **0.093** [0.079, 0.107] |
     | constant | 0.188 [0.147, 0.233] |
     >>> table["informed", "brier"].n
     100

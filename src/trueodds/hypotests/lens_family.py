@@ -17,8 +17,8 @@ MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too
 def lens_family(data: Predictions | Tally) -> tuple[list[Lens], list[Note]]:
     """Return the lenses of the family, the default lens first, and a note if the whole vector is left out.
 
-    Two classes, a confidence, and independent labels have one lens. A tally has the whole vector only if it was made
-    with `grid`; with weights or votes, the vector has no null distribution there.
+    Two classes, a confidence, and independent labels have one lens. A tally has those that it holds: the whole vector
+    only if it was made with `grid`; with weights or votes, the vector has no null distribution there.
 
     >>> lenses, _ = lens_family(Predictions([0, 1, 2], [[0.5, 0.3, 0.2]] * 3))
     >>> [str(lens) for lens in lenses]
@@ -27,8 +27,10 @@ def lens_family(data: Predictions | Tally) -> tuple[list[Lens], list[Note]]:
     default = default_lens(data)
     if data.kind != "classes" or data.k <= 2:
         return [default], []
-    lenses, notes = [default, Classwise()], []
+    lenses: list[Lens] = [default, Classwise()]
+    notes: list[Note] = []
     if isinstance(data, Tally):
+        lenses = [lens for lens in lenses if str(lens) in data.lenses]
         cells = data.joint.get("canonical")
         has_vectors = cells is not None
         if cells is not None and (data.counts.voted or not np.array_equal(cells.w, cells.n)):

@@ -17,10 +17,10 @@ def violations(page: Any, tags: Iterable[str] = WCAG) -> list[str]:
     # The package's own reader opens the script in the encoding of the system.
     page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
     options = {"runOnly": {"type": "tag", "values": list(tags)}, "resultTypes": ["violations"]}
-    found = page.evaluate("options => axe.run(document, options)", options)
+    results = page.evaluate("options => axe.run(document, options)", options)
     return [
         f"{violation['id']} ({node['impact']}): {' '.join(map(str, node['target']))} {_one_line(node['html'])}"
-        for violation in found["violations"]
+        for violation in results["violations"]
         for node in violation["nodes"]
     ]
 

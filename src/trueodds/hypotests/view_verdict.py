@@ -52,7 +52,7 @@ def lens_verdict(
 ) -> Verdict:
     """Return the verdict on one lens, with the statistic and the effect of the view of smallest p-value."""
     (view_pvalues,) = pvalues.view_pvalues
-    strongest = results[_index_of_smallest(view_pvalues, np.array([result.statistic for result in results]))]
+    strongest = results[_index_of_smallest(view_pvalues)]
     has_one_view = len(results) == 1
     settings, parts = dict(context.settings), strongest.parts
     if not has_one_view:
@@ -80,7 +80,7 @@ def family_verdict(
 ) -> Verdict:
     """Return the verdict on several lenses, with the statistic and the effect of the lens of smallest p-value."""
     strongest_views = [
-        lens_results[_index_of_smallest(view_pvalues, np.array([result.statistic for result in lens_results]))]
+        lens_results[_index_of_smallest(view_pvalues)]
         for lens_results, view_pvalues in zip(results, pvalues.view_pvalues, strict=True)
     ]
     statistics = np.array([result.statistic for result in strongest_views])
@@ -103,13 +103,14 @@ def family_verdict(
     )
 
 
-def _index_of_smallest(pvalues: Array, statistics: Array) -> int:
-    """Return the index of the smallest p-value, of equal ones that of the largest absolute statistic.
+def _index_of_smallest(pvalues: Array, statistics: Array | None = None) -> int:
+    """Return the index of the smallest p-value, of equal ones that of the first or that of the largest statistic.
 
-    NaN counts as a larger p-value and a smaller statistic than any other.
+    NaN counts as larger than any other p-value.
     """
-    sizes = np.nan_to_num(np.abs(statistics), nan=-1.0, posinf=np.inf)
-    return int(np.lexsort((-sizes, np.nan_to_num(pvalues, nan=2.0)))[0])
+    if statistics is None:
+        statistics = np.zeros(len(pvalues))
+    return int(np.lexsort((-statistics, np.nan_to_num(pvalues, nan=2.0)))[0])
 
 
 def _result_parts(names: Sequence[str], results: Sequence[ViewResult], pvalues: Array) -> dict[str, dict[str, float]]:

@@ -231,6 +231,16 @@ def test_arrays_of_unequal_lengths_are_an_error(tmp_path: Path) -> None:
         read(tmp_path / "a.npz").collect()
 
 
+def test_unequal_lengths_are_found_in_the_headers_before_an_array_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Compressed zeros: 2 MB may hold 2 GB.
+    np.savez_compressed(tmp_path / "a.npz", label=np.zeros(100_000, dtype=np.int8), p=np.zeros(10))
+    monkeypatch.setattr(np.lib.format, "read_array", None)
+    with refusal("TO310", "equal lengths", "10 rows", "100,000 rows"):
+        read(tmp_path / "a.npz", label="label", probs="p").collect()
+
+
 def test_a_pickled_array_is_never_opened(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", label=np.array(["a", None], dtype=object), probs=np.array([0.5, 0.5]))
     with refusal("TO307", "'label'", "objects"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import tokenize
@@ -112,7 +113,8 @@ class NpzTable(Table):
         return shape[0] if shape else None
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Yield batches of views of the arrays; only the named ones are read."""
+        """Yield batches of views of the arrays; only the named ones are read, if their headers have fitting shapes."""
+        check_shapes(self.name, {name: self._headers[name][0] for name in names if name in self._headers})
         arrays = {name: to_array(array, self.place(name, 0)) for name, array in self._load_arrays(names).items()}
         return slice_batches(check_equal_lengths(self.name, arrays), size)
 
@@ -190,15 +192,20 @@ def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 def check_equal_lengths(name: str, arrays: dict[str, Array]) -> dict[str, Array]:
     """Return the arrays if all are (n,) or (n, K) with the same n."""
-    first = next(iter(arrays))
-    for key, array in arrays.items():
-        if array.ndim not in (1, 2):
-            raise Place(name, key).wrong_type_error(f"shape {array.shape}", "Arrays must be (n,) or (n, K).")
-        if len(array) != len(arrays[first]):
+    check_shapes(name, {key: array.shape for key, array in arrays.items()})
+    return arrays
+
+
+def check_shapes(name: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise an error if the shapes of arrays are not (n,) or (n, K) with the same n."""
+    for key, shape in shapes.items():
+        if len(shape) not in (1, 2):
+            raise Place(name, key).wrong_type_error(f"shape {shape}", "Arrays must be (n,) or (n, K).")
+    for first, key in itertools.pairwise(shapes):
+        if shapes[first][0] != shapes[key][0]:
             raise InputError(
                 "TO310",
                 f"The arrays of {name} must have equal lengths.",
-                f"{first!r} with {len(arrays[first]):,} rows and {key!r} with {len(array):,} rows",
+                f"{first!r} with {shapes[first][0]:,} rows and {key!r} with {shapes[key][0]:,} rows",
                 "Align the rows first; arrays are never truncated.",
             )
-    return arrays

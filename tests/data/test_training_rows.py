@@ -141,3 +141,10 @@ def test_groups_of_one_row_and_of_rare_events_have_one_class_by_chance():
     # The last group of ten rows has the event and nine others; without the nine each group has one class by chance.
     group = np.r_[np.arange(499) // 10, 60]
     assert "TN167" not in codes(to.measure(to.Predictions(rare, np.full(500, 0.002), group=group), resamples=20))
+
+
+def test_the_accuracy_of_answers_is_their_share_of_correct_ones():
+    # Half of the answers have .35 and are wrong, half have .65 and are right: calibrated, if too moderate.
+    confidence, correct = np.tile([0.35, 0.65], 500), np.tile([0, 1], 500)
+    notes = training_row_notes(to.Predictions.from_confidence(confidence, correct))
+    assert not [note for note in notes if "Accuracy" in note.text]

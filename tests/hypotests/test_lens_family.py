@@ -98,3 +98,16 @@ def test_the_default_test_keeps_its_level(k):
     # Rejections at 5 % of 200 calibrated data sets are Binomial(200, .05): 2 to 21 with probability .9990.
     rejections = sum(to.test(calibrated(k, 200, seed), rng=seed, resamples=199).pvalue <= 0.05 for seed in range(200))
     assert 2 <= rejections <= 21
+
+
+@pytest.mark.parametrize("kind", ["weights", "votes"])
+def test_the_whole_vector_of_a_tally_of_weights_or_votes_is_left_out_with_a_note(kind):
+    # Weights with mean 1 sum to the number of rows, and are weights nonetheless.
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet(np.ones(3), 400)
+    labels = (P.cumsum(axis=1) <= rng.random((400, 1))).sum(axis=1)
+    votes = np.array([rng.multinomial(50, p) for p in P])
+    rows = to.Predictions(votes, P) if kind == "votes" else to.Predictions(labels, P, weight=np.tile([0.5, 1.5], 200))
+    verdict = to.test(to.tally(rows, grid=10), resamples=99)
+    assert list(verdict.parts) == ["confidence", "classwise"]
+    assert "TN210" in [note.code for note in verdict.notes]

@@ -86,7 +86,7 @@ class AutoSpec(CalibratorSpec):
     on all rows ("procedure confirmed"). If not, temperature scaling is fitted if it is confirmed by itself, since one
     parameter that was named in advance needs fewer rows. The map is mixed with 1/(n + 1) of the uniform distribution,
     so that its log loss is always finite. If nothing is confirmed, the original probabilities are mixed likewise if any
-    is exactly 0, and else stay unchanged.
+    is exactly 0, and else stay unchanged; with too few rows to choose, only if such an outcome was observed.
 
     Cost: 10 fits of each candidate to three fifths of the rows and 6 to more of them; candidates that are far behind
     after the first 5 are dropped.

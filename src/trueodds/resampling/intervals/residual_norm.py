@@ -103,10 +103,10 @@ def noise_floor_bounds_interval(
 
     The gain of a refit from noise is at most about the noise floor. It is smaller if the outcomes vary less than
     predicted or the curve is flat: measured .4 to 1.05 of φ, where φ is the noise floor corrected for underdispersion.
-    The margin m is Wilson's as in `residual_norm_interval`, with an influence of at most 2√V + z²/n: a row whose rate
-    differs by d from its prediction changes V by up to 2d, and V is the mean of d². The interval is extended to contain
-    the value. If the value is plausible under calibration, the lower limit is that of `lower_limit_near_null`.
-    Coverage: study `intervals`.
+    The margin m is Wilson's as in `residual_norm_interval`, with a typical influence of 2√V + z²/n: a row whose rate
+    differs by d from its prediction changes V by up to 2d, and V of the Brier score is the mean of d². Single rows can
+    have a larger influence. The interval is extended to contain the value. If the value is plausible under calibration,
+    the lower limit is that of `lower_limit_near_null`. Coverage: study `intervals`.
     """
     z = float(ndtri((1 + level) / 2)) if critical_value is None else critical_value
     sd = float(draws.std(ddof=1))

@@ -381,8 +381,8 @@ def _describe_gain(recalibration: Mapping[str, Any]) -> str:
     else:
         gain = f"by {format_gain_percent(percent)} ({lower_bound})"
     return (
-        f"{subject} reduces the log loss {gain}, confirmed by cross-fitting on these rows; this is valid only if the"
-        " model was not trained on them"
+        f"{subject} reduces the log loss {gain}, confirmed by cross-fitting on these rows; valid only if the model"
+        " was not trained on them"
     )
 
 

@@ -139,22 +139,36 @@ def test_exact_zeros_of_which_none_occurred_are_mixed_and_the_note_counts_them()
     assert note.endswith("which keeps the log loss of new rows finite.")
 
 
-@pytest.mark.parametrize("scale", ["probabilities", "logits"])
-def test_if_an_impossible_outcome_occurred_the_returned_probabilities_have_a_finite_log_loss(scale):
+def test_if_an_impossible_outcome_occurred_the_returned_probabilities_have_a_finite_log_loss():
     y, p = forest_votes(2)
-    with np.errstate(divide="ignore"):
-        logits = np.maximum(np.log(p) - np.log1p(-p), -800.0)  # whose probability underflows to 0
-    preds = Predictions(y, p) if scale == "probabilities" else Predictions.from_logits(y, logits)
-    result = fit(AutoSpec(candidates=("llo",)), preds)
+    result = fit(AutoSpec(candidates=("llo",)), Predictions(y, p))
     q = 300 / 301 * p + 0.5 / 301
     loss = -np.where(y == 1, np.log(q), np.log(1 - q)).mean()
     assert result.method == "identity"
     assert result.predict_proba(p)[:, 1] == pytest.approx(q, abs=1e-15)
     assert result.report.to_dict()["log_loss_after"] == pytest.approx(loss, rel=1e-12)
     assert f"which makes the log loss finite: {loss:.4f}" in text(result, "TN544")
-    if scale == "probabilities":
-        assert result.report.to_dict()["log_loss_before"] is None
-        assert f"log loss infinite → {loss:.4f}" in str(result.report)
+    assert result.report.to_dict()["log_loss_before"] is None
+    assert f"log loss infinite → {loss:.4f}" in str(result.report)
+
+
+@pytest.mark.parametrize("n", [300, 15])  # of which the second is too few to choose
+def test_logits_whose_probability_underflows_are_no_exact_zeros(n):
+    rng = np.random.default_rng(4)
+    logits = np.stack([np.zeros(n), rng.normal(size=n)], axis=1)
+    y = (rng.random(n) < expit(logits[:, 1])).astype(int)
+    y[:2], logits[:2, 1] = 1, [-800.0, -900.0]
+    preds = Predictions.from_logits(y, logits)
+    assert (preds.P[:2, 1] == 0).all()
+    result = fit(AutoSpec(candidates=("llo",)), preds)
+    assert result.recalibrate(preds).P.tolist() == preds.P.tolist()
+    assert not [note for note in result.notes if note.code == "TN544"]
+    report = result.report.to_dict()
+    if n == 300:
+        loss = np.logaddexp(0, np.where(y == 1, -1, 1) * logits[:, 1]).mean()
+        assert report["log_loss_before"] == report["log_loss_after"] == pytest.approx(loss, rel=1e-12)
+    zero = Predictions.from_logits(y, np.where(logits == -900, -np.inf, logits))
+    assert text(fit(AutoSpec(candidates=("llo",)), zero), "TN544").startswith("The observed class of 1 row has")
 
 
 def test_the_identity_is_scored_as_it_is_returned():

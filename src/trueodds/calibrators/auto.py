@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_probabilities
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, exact_zeros, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, lower_min_prob_for_logs, to_accepted_input
 from trueodds.calibrators.choose import (
     CandidateChoice,
@@ -30,7 +30,7 @@ from trueodds.calibrators.recalibration_report import (
     mixed_original_note,
     outcome_notes,
 )
-from trueodds.calibrators.uniform_mixture import MixedMap, has_exact_zeros, uniform_share
+from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import CHECKED_BY_CLASS, Folds, Level, Seed
@@ -235,7 +235,7 @@ class AutoSpec(CalibratorSpec):
             specs = [lower_min_prob_for_logs(spec) for spec in specs]
         min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)
         if refusal := _insufficient_data_message(Y, cluster):
-            has_impossible_outcomes = bool((to_probabilities(P)[Y > 0] == 0).any())
+            has_impossible_outcomes = bool((exact_zeros(P) & (Y > 0)).any())
             original = _Original.of_rows(P, Y, w, mixed=has_impossible_outcomes)
             unchanged = "" if has_impossible_outcomes else " The probabilities stay unchanged."
             return _refuse_recalibration(len(P), min_prob, [Note("TN507", refusal + unchanged)], original)
@@ -256,7 +256,7 @@ class AutoSpec(CalibratorSpec):
         if confirmed:
             applied_map, notes = _fit_confirmed(choice.spec, inputs, Y, w, cluster)
         else:
-            original = _Original.of_rows(P, Y, w, mixed=has_exact_zeros(P))
+            original = _Original.of_rows(P, Y, w, mixed=bool(exact_zeros(P).any()))
             applied_map = original.calibration_map
         share = applied_map.share if isinstance(applied_map, MixedMap) else None
         notes += outcome_notes(choice, confirmation, len(P), share)
@@ -314,7 +314,7 @@ class _Original(NamedTuple):
         if not mixed:
             return cls(IdentityMap())
         mixed_map = MixedMap(IdentityMap(), uniform_share(len(P)))
-        is_zero = to_probabilities(P) == 0
+        is_zero = exact_zeros(P)
         loss = float(w @ log_loss(mixed_map.apply(to_probabilities(P)), Y) / w.sum())
         note = mixed_original_note(
             n=len(P),

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._curves.score_scale import class_scores, score_scale
-from trueodds.calibrators._glm.log_probabilities import Probabilities, normalized_logs, to_probabilities
+from trueodds.calibrators._glm.log_probabilities import Probabilities, exact_zeros, normalized_logs, to_probabilities
 from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, to_accepted_input
 from trueodds.calibrators.cross_validation import (
     MeanEstimate,
@@ -23,7 +23,7 @@ from trueodds.calibrators.cross_validation import (
     stratified_folds,
 )
 from trueodds.calibrators.identity import IdentitySpec
-from trueodds.calibrators.uniform_mixture import has_exact_zeros, mix_with_uniform, uniform_share
+from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
 from trueodds.core.rng import as_generator
@@ -64,7 +64,7 @@ class CrossFittingRows(NamedTuple):
         They are mixed with the uniform distribution; those of the identity only if any original probability is 0.
         """
         share = uniform_share(int(train.sum()))
-        if spec.name == "identity" and not has_exact_zeros(self.P):
+        if spec.name == "identity" and not exact_zeros(self.P).any():
             return normalized_logs(self.P[held_out])
         Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[held_out])
         return np.asarray(np.log(mix_with_uniform(Q, share)))
@@ -207,8 +207,8 @@ def choose_by_log_loss(
     early.
     """
     cross_fitted = {i: logs for i, logs in enumerate(cross_fitted_logs) if logs is not None}
-    losses = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
-    excess_losses = rows.compare_losses(np.stack([loss.log_loss for loss in losses.values()]))
+    losses = {i: log_loss_from_logs(logs, rows.Y) for i, logs in cross_fitted.items()}
+    excess_losses = rows.compare_losses(np.stack(list(losses.values())))
     excess_loss_of = dict(zip(cross_fitted, excess_losses, strict=True))
     indices = list(cross_fitted)
     chosen_index = indices[one_standard_error_rule([specs[i] for i in indices], excess_losses)]
@@ -223,8 +223,8 @@ def choose_by_log_loss(
             Candidate(
                 method=spec.name,
                 parameters=spec.fit(to_accepted_input(spec, rows.P), rows.Y, rows.w).describe(),
-                log_loss=float(weighted_sum(rows.w, losses[i].log_loss) / rows.w.sum()),
-                brier=float(weighted_sum(rows.w, losses[i].brier) / rows.w.sum()),
+                log_loss=float(weighted_sum(rows.w, losses[i]) / rows.w.sum()),
+                brier=float(weighted_sum(rows.w, row_losses(np.exp(cross_fitted[i]), rows.Y).brier) / rows.w.sum()),
                 difference=excess_loss_of[i].mean,
                 se=excess_loss_of[i].se,
                 chosen=i == chosen_index,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.calibrators._glm.log_probabilities import Probabilities, normalized_logs, to_probabilities
+from trueodds.calibrators._glm.log_probabilities import Probabilities, exact_zeros, normalized_logs, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.calibrators.identity import IdentityMap
 from trueodds.calibrators.saved_parameters import read_number
@@ -26,11 +26,6 @@ def mix_with_uniform(Q: Array, share: Any) -> Array:
     return np.asarray((1 - share) * (Q / Q.sum(axis=1, keepdims=True)) + share / Q.shape[1])
 
 
-def has_exact_zeros(P: Probabilities) -> bool:
-    """Whether any probability is exactly 0, also by underflow of a log-probability."""
-    return bool((to_probabilities(P) == 0).any())
-
-
 def original_logs(P: Probabilities, share: Any) -> Array:
     """Log-probabilities (n, K) of the original rows as `auto` returns them if it confirms no recalibration.
 
@@ -40,7 +35,7 @@ def original_logs(P: Probabilities, share: Any) -> Array:
     >>> original_logs(np.array([[0.0, 1.0]]), 0.5).round(4).tolist()
     [[-1.3863, -0.2877]]
     """
-    if has_exact_zeros(P):
+    if exact_zeros(P).any():
         return np.asarray(np.log(mix_with_uniform(to_probabilities(P), share)))
     return normalized_logs(P)
 

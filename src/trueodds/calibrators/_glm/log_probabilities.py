@@ -79,6 +79,15 @@ def to_logs(P: Probabilities) -> Array:
         return np.log(P, dtype=np.float64)
 
 
+def exact_zeros(P: Probabilities) -> Array:
+    """Mask (n, K) of probabilities that are exactly 0; of log-probabilities, those of −inf, regardless of underflow.
+
+    >>> exact_zeros(LogProbabilities(np.array([[0.0, -2000.0], [0.0, -np.inf]]))).tolist()
+    [[False, False], [False, True]]
+    """
+    return np.asarray(np.isneginf(P.values) if isinstance(P, LogProbabilities) else P == 0)
+
+
 def predicted_class(P: Probabilities) -> Array:
     """The class of the largest probability of each row, (n,); the first one of ties."""
     return np.asarray((P.values if isinstance(P, LogProbabilities) else P).argmax(axis=1))
@@ -200,7 +209,7 @@ class ReplacedCounts:
     def from_probabilities(cls, P: Probabilities, Y: Array, min_prob: float) -> ReplacedCounts:
         """Count in probabilities (n, K) with outcomes: shares (n, K) or labels (n,)."""
         if isinstance(P, LogProbabilities):
-            is_zero = np.isneginf(P.values)
+            is_zero = exact_zeros(P)
             is_low = is_zero if min_prob <= MIN_PROB_OF_LOGITS else P.values < np.log(min_prob)
             # Only whether a probability is 0 or below `min_prob` matters for the counts, so other numbers replace it.
             P = np.where(is_zero, 0.0, np.where(is_low, min_prob / 2, 1.0))

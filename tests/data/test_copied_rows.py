@@ -129,6 +129,27 @@ def test_different_cases_with_equal_predictions_are_rarely_taken_for_copies():
     assert noted < 4
 
 
+@pytest.mark.parametrize("n_features", range(2, 8))
+def test_outcomes_that_categorical_features_determine_are_no_copies(n_features):
+    # Rows of a category have the same prediction and the same outcome, but categories have unequal numbers of rows.
+    # Predictions are random numbers, so that the outcomes of similar predictions differ.
+    for seed in range(10):
+        rng = np.random.default_rng([seed, n_features])
+        X = (rng.random((1000, n_features)) < rng.uniform(0.2, 0.8, n_features)) @ 2 ** np.arange(n_features)
+        p, r = rng.random((2, 2**n_features))
+        preds = to.Predictions((r[X] < 0.5).astype(int), p[X], classes=[0, 1])
+        assert codes_of(preds) == []
+
+
+def test_a_class_that_was_oversampled_is_noted():
+    y, p = scores()
+    p, y = p**4, (np.random.default_rng(2).random(1000) < p**4).astype(int)
+    events = np.flatnonzero(y == 1)
+    rows = np.r_[np.arange(1000), np.random.default_rng(1).choice(events, 1000 - 2 * len(events))]
+    assert y[rows].mean() == 0.5
+    assert codes_of(to.Predictions(y[rows], p[rows])) == ["TN144"]
+
+
 def test_the_copies_of_a_case_are_in_one_fold():
     # With a random fold per row, maps are evaluated on copies of the rows that they were fitted to: of 20 calibrated
     # sets with five copies, about all would be confirmed. Under the null hypothesis 4 have a probability of 1.6 %.

@@ -2,7 +2,8 @@
 
 Equal predictions alone are no evidence: a forest, or a model of categorical features, predicts the same for many cases.
 But the outcomes of different cases with equal predictions differ about as often as those of cases with similar
-predictions, and the outcomes of copies never do.
+predictions, and the outcomes of copies never do. Nor do outcomes that are a function of categorical features which the
+model uses badly, but categories differ in size, or have many rows each, while copies are spread evenly over the cases.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ SIGNIFICANCE = 1e-4
 # Share of the differences that similar predictions have. Among equal predictions there may be somewhat fewer even of
 # different cases, for instance if a model underrates a categorical feature.
 MAX_SHARE_OF_DIFFERENCES = 0.5
+# Number of other rows that a row equals on average, up to which rows may be a resample: 1 in a bootstrap resample. The
+# numbers of copies then have a Poisson distribution, and there may be this many times its number of equal triples.
+MAX_RESAMPLED_COPIES, MAX_RATIO_OF_TRIPLES = 2.0, 1.3
 # Number of pairs of prediction and outcome that each occur in a multiple of m rows. By chance a pair does with a
 # probability of less than 1/2, so that all do with a probability of less than 10⁻⁶.
 MIN_PAIRS = 20
@@ -51,7 +55,7 @@ def copied_row_notes(preds: Predictions) -> list[Note]:
         rows = _sample_rows(preds, size)
         equal = EqualRows.from_hashes(rows, _hash_rows(preds.p, rows), _hash_rows(_outcomes(preds), rows))
         differences = _compare_outcomes(preds, equal)
-        if differences.differ_too_rarely:
+        if differences.differ_too_rarely and not equal.is_overdispersed():
             n_copies = int(np.count_nonzero(~equal.starts_pair))
             sample = "" if len(rows) == n_counted else f" of a sample of {len(rows):,}"
             return [_note(f"{n_copies:,} rows{sample} have the same prediction and outcome as another row")]
@@ -107,6 +111,7 @@ class EqualRows(NamedTuple):
     rows: Array  # (m,) row numbers
     starts_prediction: Array  # (m,) whether a row has another prediction than the one before
     starts_pair: Array  # (m,) whether it has another prediction or outcome
+    outcomes: Array  # (m,) hashes of the outcomes
 
     @classmethod
     def from_hashes(cls, rows: Array, predictions: Array, outcomes: Array) -> EqualRows:
@@ -114,7 +119,35 @@ class EqualRows(NamedTuple):
         order = np.lexsort((outcomes, predictions))
         predictions, outcomes = predictions[order], outcomes[order]
         starts_prediction = np.append(True, predictions[1:] != predictions[:-1])
-        return cls(rows[order], starts_prediction, starts_prediction | np.append(True, outcomes[1:] != outcomes[:-1]))
+        starts_pair = starts_prediction | np.append(True, outcomes[1:] != outcomes[:-1])
+        return cls(rows[order], starts_prediction, starts_pair, outcomes)
+
+    def is_overdispersed(self) -> bool:
+        """Whether the numbers m of equal rows vary more than those of copies.
+
+        The factorial moments M₁ = E m, M₂ = E m(m − 1), and M₃ = E m(m − 1)(m − 2) have the ratio M₁M₃/M₂² = 1 for a
+        Poisson distribution, as in a bootstrap resample, even if 0 is left out or the rows are a sample. It is smaller
+        if all cases have about the same number of copies, and larger for categories of different sizes. Moments are
+        those of rows with the same outcome, because a rare outcome may have been oversampled.
+
+        >>> p, y = np.repeat(np.arange(100), 5), np.zeros(500)
+        >>> EqualRows.from_hashes(np.arange(500), p, y).is_overdispersed()
+        False
+        >>> p = np.repeat(np.arange(100), np.arange(100) % 10)
+        >>> EqualRows.from_hashes(np.arange(450), p, y[:450]).is_overdispersed()
+        True
+        """
+        first = np.flatnonzero(self.starts_pair)
+        m = np.diff(np.append(first, len(self.rows)))
+        outcome = np.unique(self.outcomes[first], return_inverse=True)[1]
+        m1, m2, m3 = (np.bincount(outcome, x) for x in (m, m * (m - 1), m * (m - 1) * (m - 2)))
+        main_outcome = np.bincount(outcome).argmax()
+        n_copies = m2[main_outcome] / m1[main_outcome]
+        n_triples, n_expected = m3.sum() / 6, (m2**2 / m1).sum() / 6
+        if n_copies > MAX_RESAMPLED_COPIES:
+            return bool(n_triples > (1 - 1 / (2 * n_copies)) * n_expected)
+        limit = MAX_RATIO_OF_TRIPLES * n_expected
+        return bool(n_triples > limit + 3 * math.sqrt(limit))  # 3 standard errors
 
 
 def number_cases(preds: Predictions) -> Array:

@@ -2,15 +2,17 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.rates import rate_is_at_level
 from trueodds.calibrators import CALIBRATORS, fitted_calibrator
-from trueodds.calibrators.auto import AutoSpec
+from trueodds.calibrators.auto import AutoSpec, _count_assignments
 from trueodds.calibrators.cross_validation import row_losses
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
@@ -201,6 +203,40 @@ def test_few_clusters_are_little_data():
     P, y = draw_predictions(200, 2, 2.0, 0)
     result = fit(AutoSpec(), Predictions(y, P, cluster=np.arange(200) % 10))
     assert "10 clusters" in result.notes[-1].text
+
+
+def forecasts(n_clusters, seed=0):
+    """Overconfident forecasts, six of each case, whose outcomes depend on each other."""
+    rng = np.random.default_rng(seed)
+    case = rng.normal(size=(n_clusters, 1))
+    logit = (case + rng.normal(0, 0.7, (n_clusters, 6))).ravel()
+    y = rng.random(logit.size) < expit(logit + np.repeat(rng.normal(0, 0.5, n_clusters), 6))
+    return Predictions(y.astype(int), expit(2 * logit), cluster=np.repeat(np.arange(n_clusters), 6))
+
+
+def test_few_clusters_are_assigned_to_folds_several_times_and_the_note_says_so():
+    for n_clusters, assignments in ((40, 5), (200, 1)):
+        result = fit(AutoSpec(candidates=("temperature",)), forecasts(n_clusters))
+        assert result.report.choice.assignments == assignments
+        text = next(note.text for note in result.notes if note.code == "TN508")
+        assert ("means over 5 assignments of the clusters to folds" in text) == (assignments == 5)
+    # 250,000 probabilities at most, except that there are two assignments at least.
+    cluster = np.arange(100_000) % 30
+    counts = [_count_assignments(np.zeros((n, 2)), cluster[:n]) for n in (25_000, 31_000, 42_000, 100_000)]
+    assert counts == [5, 4, 2, 2]
+
+
+def test_results_of_few_clusters_depend_little_on_the_seed(monkeypatch):
+    # The variance of means of five assignments is a fifth of that of a single one. The ratio of two variances of ten
+    # values each exceeds 3.2 times the true one with a probability of 5 %, and 1 = 5 · 1/5.
+    preds, spec = forecasts(30), AutoSpec(candidates=("temperature", "beta"))
+
+    def variance_of_gains():
+        return np.var([fit(replace(spec, rng=seed), preds).report.confirmation.gain for seed in range(10)])
+
+    variance = variance_of_gains()
+    monkeypatch.setattr(sys.modules[AutoSpec.__module__], "_N_ASSIGNMENTS", 1)
+    assert variance <= 3.2 / 5 * variance_of_gains()
 
 
 def test_a_rare_or_absent_class_keeps_its_column():

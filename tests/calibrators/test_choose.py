@@ -16,6 +16,7 @@ from trueodds.calibrators.choose import (
     choose_by_log_loss,
     choose_calibrator,
     choose_leaving_one_fold_out,
+    cross_fit,
     keeps_score_order,
     one_standard_error_rule,
 )
@@ -182,8 +183,8 @@ def test_a_dropped_candidate_has_no_difference_from_candidates_that_were_fitted_
     rows = assign_folds(P, one_hot(y), np.ones(400), 5, None, rng())
     specs = [IdentitySpec(), TemperatureSpec(), Hopeless()]
     inner = choose_leaving_one_fold_out(rows, specs)
-    crossed = [rows.cross_fitted_logs(spec) if i < 2 else None for i, spec in enumerate(specs)]
-    hopeless = choose_by_log_loss(rows, specs, crossed, inner).candidates[2]
+    crossed = [cross_fit([rows], spec) if i < 2 else None for i, spec in enumerate(specs)]
+    hopeless = choose_by_log_loss([rows], specs, crossed, [inner]).candidates[2]
     assert hopeless.dropped
     assert (hopeless.difference, hopeless.se, hopeless.brier, hopeless.label_flips) == (None, None, None, None)
     assert hopeless.log_loss == pytest.approx(inner.losses[2].mean())
@@ -315,6 +316,19 @@ def test_the_proof_by_hand():
     alone = proof(P, Q, one_hot(y), one_parameter=True)
     assert stats.t.isf(alone.pvalue, 199) == pytest.approx(np.sqrt(2) * stats.t.isf(evidence.pvalue, 199))
     assert (alone.gain, alone.low) == (evidence.gain, evidence.low)
+
+
+def test_gains_are_averaged_over_assignments_to_folds():
+    P, y = draw_predictions(60, 3, 2.0, 0)
+    share = np.full((60, 1), 0.01)
+    logs = [np.log(mix_with_uniform(powers(P, power), share)) for power in (0.5, 0.8)]
+    one, other = (confirm_gain(P, Q_logs, one_hot(y, 3), np.ones(60), share) for Q_logs in logs)
+    both_assignments = confirm_gain(P, np.stack(logs), one_hot(y, 3), np.ones(60), np.stack([share, share]))
+    assert both_assignments.gain == pytest.approx((one.gain + other.gain) / 2, rel=1e-12)
+    assert both_assignments.log_loss_after == pytest.approx((one.log_loss_after + other.log_loss_after) / 2, rel=1e-12)
+    assert one.pvalue != other.pvalue
+    equal = confirm_gain(P, np.stack([logs[0]] * 3), one_hot(y, 3), np.ones(60), np.stack([share] * 3))
+    assert equal.pvalue == pytest.approx(one.pvalue, rel=1e-9)
 
 
 def test_ten_right_answers_confirm_nothing():

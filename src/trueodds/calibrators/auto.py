@@ -18,6 +18,7 @@ from trueodds.calibrators.choose import (
     assign_folds,
     choose_by_log_loss,
     choose_leaving_one_fold_out,
+    cross_fit,
     sort_by_complexity,
 )
 from trueodds.calibrators.confirm_gain import METHOD, NO_GAIN, NOT_ENOUGH_ROWS, Confirmation, confirm_gain
@@ -44,6 +45,9 @@ MAX_PROBABILITIES = 200_000
 # rows, would seem worse than a temperature. Up to this number of rows, more probabilities are compared.
 _ROWS_FOR_MANY_CLASSES = 5_000
 _MAX_PROBABILITIES_OF_MANY_CLASSES = 500_000
+# With few clusters, results depend on which of them share a fold, so they are averaged over several assignments: up to
+# the second number, fewer (but two) if all of them together would have more probabilities than the third number.
+_MIN_CLUSTERS_FOR_ONE_ASSIGNMENT, _N_ASSIGNMENTS, _MAX_PROBABILITIES_OF_ASSIGNMENTS = 200, 5, 250_000
 _MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
 _ONE_PARAMETER_METHOD = "temperature"  # the candidate with one parameter, which is also tested by itself
 _MIN_FOLDS = 3  # one to test, one to choose, one to fit
@@ -55,7 +59,7 @@ class EvaluatedChoice(NamedTuple):
 
     choice: CandidateChoice
     confirmation: Confirmation
-    held_out_logs: Array  # (n, K) held-out log-probabilities whose gain was tested
+    held_out_logs: Array  # (assignments, n, K) held-out log-probabilities whose gain was tested
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,11 @@ class AutoSpec(CalibratorSpec):
     so that its log loss is always finite. If nothing is confirmed, the original probabilities are mixed likewise if any
     is exactly 0, and else stay unchanged; with too few rows to choose, only if such an outcome was observed.
 
+    With fewer than 200 clusters, losses and gains are averaged over up to 5 random assignments of the clusters to
+    folds, because they depend on which clusters share a fold.
+
     Cost: 10 fits of each candidate to three fifths of the rows and 6 to more of them; candidates that are far behind
-    after the first 5 are dropped.
+    after the first 5 are dropped. This is for one assignment of the rows to folds.
 
     References
     ----------
@@ -182,7 +189,7 @@ class AutoSpec(CalibratorSpec):
 
     def _prefer_one_parameter_unless_confirmed(
         self,
-        rows: CrossFittingRows,
+        assignments: Sequence[CrossFittingRows],
         specs: Sequence[CalibratorSpec],
         cross_fitted_logs: Sequence[Array | None],
         procedure: EvaluatedChoice,
@@ -196,17 +203,8 @@ class AutoSpec(CalibratorSpec):
         if index is None or (confirmation.confirmed and choice.spec.name != "identity"):
             return procedure
         cross_fitted = cross_fitted_logs[index]
-        logs = rows.cross_fitted_logs(specs[index]) if cross_fitted is None else cross_fitted
-        one_parameter = confirm_gain(
-            rows.P,
-            logs,
-            rows.Y,
-            rows.w,
-            rows.uniform_shares(),
-            alpha=self.alpha,
-            cluster=rows.cluster,
-            one_parameter=True,
-        )
+        logs = cross_fit(assignments, specs[index]) if cross_fitted is None else cross_fitted
+        one_parameter = self._confirm_gain(assignments, logs, one_parameter=True)
         required_rows = np.inf if choice.spec.name == "identity" else confirmation.required_rows
         is_better = one_parameter.confirmed or (
             one_parameter.outcome == NOT_ENOUGH_ROWS and one_parameter.required_rows < required_rows
@@ -214,6 +212,15 @@ class AutoSpec(CalibratorSpec):
         if is_better:
             return EvaluatedChoice(choice.with_chosen(specs[index]), one_parameter, logs)
         return procedure
+
+    def _confirm_gain(
+        self, assignments: Sequence[CrossFittingRows], logs: Array, *, one_parameter: bool = False
+    ) -> Confirmation:
+        """Test the gain of held-out log-probabilities (assignments, n, K)."""
+        rows, shares = assignments[0], np.stack([rows.uniform_shares() for rows in assignments])
+        return confirm_gain(
+            rows.P, logs, rows.Y, rows.w, shares, alpha=self.alpha, cluster=rows.cluster, one_parameter=one_parameter
+        )
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """The map that is finally applied."""
@@ -243,8 +250,9 @@ class AutoSpec(CalibratorSpec):
         specs = sort_by_complexity(specs)
         compared = self._draw_comparison_rows(P, cluster, rng)
         compared_cluster = None if cluster is None else cluster[compared]
-        rows = assign_folds(P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), compared_cluster, rng)
-        choice, confirmation, held_out_logs = self._choose_and_confirm(rows, specs)
+        data = P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), compared_cluster
+        assignments = [assign_folds(*data, rng) for _ in range(_count_assignments(data[0], compared_cluster))]
+        choice, confirmation, held_out_logs = self._choose_and_confirm(assignments, specs)
         if len(compared) < len(P):
             confirmation = confirmation.with_loss_of_all_rows(float(w @ _log_losses(P, Y) / w.sum()))
         if confirmation.outcome == NO_GAIN:  # the best candidate gains nothing
@@ -275,30 +283,23 @@ class AutoSpec(CalibratorSpec):
             notes=tuple(notes),
             log_loss_unconfirmed=original.log_loss,
             predicted_classes=PredictedClasses.compare_predictions(P, applied_map, Y, w, choice),
-            held_out=HeldOutProbabilities(np.flatnonzero(has_weight)[compared], np.exp(held_out_logs)),
+            held_out=HeldOutProbabilities(np.flatnonzero(has_weight)[compared], np.exp(held_out_logs).mean(axis=0)),
         )
 
-    def _choose_and_confirm(self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> EvaluatedChoice:
+    def _choose_and_confirm(
+        self, assignments: Sequence[CrossFittingRows], specs: Sequence[CalibratorSpec]
+    ) -> EvaluatedChoice:
         """Choose a candidate by cross-fitting, and test the gain of the procedure by nested cross-fitting."""
-        nested_choice = choose_leaving_one_fold_out(rows, specs)
-        cross_fitted_logs = [
-            None if i in nested_choice.dropped else rows.cross_fitted_logs(spec) for i, spec in enumerate(specs)
-        ]
-        choice = choose_by_log_loss(rows, specs, cross_fitted_logs, nested_choice)
-        nested_logs = _nested_log_probabilities(rows, cross_fitted_logs, nested_choice)
-        confirmation = confirm_gain(
-            rows.P,
-            nested_logs,
-            rows.Y,
-            rows.w,
-            rows.uniform_shares(),
-            alpha=self.alpha,
-            cluster=rows.cluster,
-        )
-        if all(specs[i] is choice.spec for i in nested_choice.chosen_by_fold):
+        nested_choices = [choose_leaving_one_fold_out(rows, specs) for rows in assignments]
+        dropped = frozenset.intersection(*(nested_choice.dropped for nested_choice in nested_choices))
+        cross_fitted_logs = [None if i in dropped else cross_fit(assignments, spec) for i, spec in enumerate(specs)]
+        choice = choose_by_log_loss(assignments, specs, cross_fitted_logs, nested_choices)
+        nested_logs = _nested_log_probabilities(assignments, cross_fitted_logs, nested_choices)
+        confirmation = self._confirm_gain(assignments, nested_logs)
+        if all(specs[i] is choice.spec for nested_choice in nested_choices for i in nested_choice.chosen_by_fold):
             confirmation = replace(confirmation, gain_of=METHOD)
         procedure = EvaluatedChoice(choice, confirmation, nested_logs)
-        return self._prefer_one_parameter_unless_confirmed(rows, specs, cross_fitted_logs, procedure)
+        return self._prefer_one_parameter_unless_confirmed(assignments, specs, cross_fitted_logs, procedure)
 
 
 class _Original(NamedTuple):
@@ -358,15 +359,26 @@ def _log_losses(P: Probabilities, Y: Array) -> Array:
 
 
 def _nested_log_probabilities(
-    rows: CrossFittingRows, cross_fitted_logs: Sequence[Array | None], nested_choice: NestedChoice
+    assignments: Sequence[CrossFittingRows],
+    cross_fitted_logs: Sequence[Array | None],
+    nested_choices: Sequence[NestedChoice],
 ) -> Array:
-    """Held-out log-probabilities (n, K) of the whole procedure: each fold by the candidate chosen without it."""
-    nested_logs = np.empty(rows.Y.shape)
-    for f, i in enumerate(nested_choice.chosen_by_fold):
-        logs, in_fold = cross_fitted_logs[i], rows.fold_of_row == f
-        assert logs is not None
-        nested_logs[in_fold] = logs[in_fold]
+    """Held-out log-probabilities (assignments, n, K) of the whole procedure: each fold by the one chosen without it."""
+    nested_logs = np.empty((len(assignments), *assignments[0].Y.shape))
+    for a, (rows, nested_choice) in enumerate(zip(assignments, nested_choices, strict=True)):
+        for f, i in enumerate(nested_choice.chosen_by_fold):
+            logs, in_fold = cross_fitted_logs[i], rows.fold_of_row == f
+            assert logs is not None
+            nested_logs[a, in_fold] = logs[a, in_fold]
     return nested_logs
+
+
+def _count_assignments(P: Probabilities, cluster: Array | None) -> int:
+    """Number of assignments of the rows to folds over which results are averaged."""
+    if cluster is None or count_units(len(P), cluster) >= _MIN_CLUSTERS_FOR_ONE_ASSIGNMENT:
+        return 1
+    n, k = P.shape
+    return min(_N_ASSIGNMENTS, max(2, _MAX_PROBABILITIES_OF_ASSIGNMENTS // (n * k)))
 
 
 def _count_compared_rows(n: int, k: int) -> int:

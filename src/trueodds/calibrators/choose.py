@@ -124,6 +124,7 @@ class CandidateChoice:
     spec: CalibratorSpec  # the chosen one
     folds: int  # number of folds
     max_uniform_share: float  # largest share of the uniform distribution in any fold
+    assignments: int = 1  # number of assignments of the rows to folds, over which losses are averaged
 
     def with_chosen(self, spec: CalibratorSpec) -> CandidateChoice:
         """Return this table with another candidate as the chosen one."""
@@ -157,7 +158,7 @@ def choose_calibrator(
     """
     rows = assign_folds(P, Y, w, folds, cluster, as_generator(rng))
     specs = sort_by_complexity(candidates)
-    return choose_by_log_loss(rows, specs, [rows.cross_fitted_logs(spec) for spec in specs])
+    return choose_by_log_loss([rows], specs, [cross_fit([rows], spec) for spec in specs])
 
 
 def assign_folds(
@@ -181,6 +182,11 @@ def assign_folds(
     return CrossFittingRows(P, Y, w, fold, cluster)
 
 
+def cross_fit(assignments: Sequence[CrossFittingRows], spec: CalibratorSpec) -> Array:
+    """Cross-fitted log-probabilities for each assignment of the rows to folds, (assignments, n, K)."""
+    return np.stack([rows.cross_fitted_logs(spec) for rows in assignments])
+
+
 def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorSpec]:
     """The candidates from the simplest to the most complex, always with the identity.
 
@@ -196,18 +202,21 @@ def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorS
 
 
 def choose_by_log_loss(
-    rows: CrossFittingRows,
+    assignments: Sequence[CrossFittingRows],
     specs: Sequence[CalibratorSpec],
     cross_fitted_logs: Sequence[Array | None],
-    nested_choice: NestedChoice | None = None,
+    nested_choices: Sequence[NestedChoice] = (),
 ) -> CandidateChoice:
-    """Choose by the cross-fitted log-probabilities (n, K) of each candidate, and make the table of candidates.
+    """Choose by the cross-fitted log-probabilities of each candidate, and make the table of candidates.
 
-    `specs` are in the order of complexity. Log-probabilities None mark a candidate that the `nested_choice` dropped
-    early.
+    `assignments` are the same rows with other folds, over which losses are averaged; the log-probabilities of a
+    candidate have the shape (assignments, n, K). None marks a candidate that all `nested_choices` dropped early, of
+    which there is one per assignment. `specs` are in the order of complexity.
     """
+    rows = assignments[0]
     cross_fitted = {i: logs for i, logs in enumerate(cross_fitted_logs) if logs is not None}
-    losses = {i: log_loss_from_logs(logs, rows.Y) for i, logs in cross_fitted.items()}
+    mean_logs = {i: logs.mean(axis=0) for i, logs in cross_fitted.items()}
+    losses = {i: log_loss_from_logs(logs, rows.Y) for i, logs in mean_logs.items()}
     excess_losses = rows.compare_losses(np.stack(list(losses.values())))
     excess_loss_of = dict(zip(cross_fitted, excess_losses, strict=True))
     indices = list(cross_fitted)
@@ -216,24 +225,31 @@ def choose_by_log_loss(
     table = []
     for i, spec in enumerate(specs):
         if i not in cross_fitted:
-            assert nested_choice is not None
-            table.append(_dropped_candidate(rows, spec, nested_choice.losses[i]))
+            loss = np.mean([nested_choice.losses[i] for nested_choice in nested_choices], axis=0)
+            table.append(_dropped_candidate(rows, spec, loss))
             continue
+        briers = [row_losses(np.exp(logs), rows.Y).brier for logs in cross_fitted[i]]
         table.append(
             Candidate(
                 method=spec.name,
                 parameters=spec.fit(to_accepted_input(spec, rows.P), rows.Y, rows.w).describe(),
                 log_loss=float(weighted_sum(rows.w, losses[i]) / rows.w.sum()),
-                brier=float(weighted_sum(rows.w, row_losses(np.exp(cross_fitted[i]), rows.Y).brier) / rows.w.sum()),
+                brier=float(weighted_sum(rows.w, np.mean(briers, axis=0)) / rows.w.sum()),
                 difference=excess_loss_of[i].mean,
                 se=excess_loss_of[i].se,
                 chosen=i == chosen_index,
-                label_flips=count_label_flips(predicted, cross_fitted[i]),
-                accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(predicted, rows.Y, rows.w),
-                keeps_order=rows.keeps_score_order(cross_fitted[i]) if predicted.shape[1] == 2 else None,
+                label_flips=count_label_flips(predicted, mean_logs[i]),
+                accuracy_change=accuracy(mean_logs[i], rows.Y, rows.w) - accuracy(predicted, rows.Y, rows.w),
+                keeps_order=_keep_score_order(assignments, cross_fitted[i]) if predicted.shape[1] == 2 else None,
             )
         )
-    return CandidateChoice(tuple(table), specs[chosen_index], rows.n_folds, float(rows.uniform_shares().max()))
+    max_uniform_share = max(float(rows.uniform_shares().max()) for rows in assignments)
+    return CandidateChoice(tuple(table), specs[chosen_index], rows.n_folds, max_uniform_share, len(assignments))
+
+
+def _keep_score_order(assignments: Sequence[CrossFittingRows], cross_fitted_logs: Array) -> bool:
+    """Whether every fit keeps the order of its held-out scores, by log-probabilities (assignments, n, 2)."""
+    return all(rows.keeps_score_order(logs) for rows, logs in zip(assignments, cross_fitted_logs, strict=True))
 
 
 def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, log_loss: Array) -> Candidate:

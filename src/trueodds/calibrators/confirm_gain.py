@@ -85,13 +85,14 @@ def confirm_gain(
     ----------
     P : ndarray or LogProbabilities of shape (n, K)
         Original probabilities p.
-    logs : ndarray of shape (n, K)
-        Logarithms of the held-out recalibrated probabilities q, after mixing with the uniform distribution.
+    logs : ndarray of shape (n, K) or (m, n, K)
+        Logarithms of the held-out recalibrated probabilities q, after mixing with the uniform distribution; for m
+        assignments of the rows to folds, over which gains are averaged.
     Y : ndarray of shape (n, K)
         Outcome shares.
     w : ndarray of shape (n,)
         Weights above 0.
-    uniform_share : ndarray of shape (n, 1)
+    uniform_share : ndarray of shape (n, 1) or (m, n, 1)
         Share of the uniform distribution in q.
     alpha : float, default=0.05
         Level of the test.
@@ -216,6 +217,7 @@ def estimate_gain(
     p = to_probabilities(P)
     smallest_log = np.log(uniform_share / P.shape[1])
     log_ratios = np.maximum(logs, smallest_log) - np.maximum(original_logs(P, uniform_share), smallest_log)
+    log_ratios, logs = (array.reshape(-1, *Y.shape).mean(axis=0) for array in (log_ratios, logs))
     p = p / p.sum(axis=1, keepdims=True)
     expected = (p * log_ratios).sum(axis=1)  # gain of each row if P is calibrated
     variance = np.maximum((p * log_ratios * log_ratios).sum(axis=1) - expected**2, 0.0)

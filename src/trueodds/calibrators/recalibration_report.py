@@ -254,7 +254,7 @@ def outcome_notes(
         f"Each fitted map is mixed with a small share of the uniform distribution ({shares}), so that its log loss is"
         " finite. In the candidate table and the test, the original probabilities are mixed likewise if any is exactly"
         " 0. The test raises smaller probabilities to the smallest one that this mixture can have. The reported gain"
-        f" is that over {original}.{unchanged}",
+        f" is that over {original}.{unchanged}{_assignments_text(choice.assignments)}",
     )
     pvalue = f"p = {format_number(confirmation.pvalue)}" if confirmation.pvalue >= 0.0001 else "p < 0.0001"
     gain = (
@@ -287,6 +287,16 @@ def outcome_notes(
             text += f" A map that is chosen among candidates needs {confirmation.variance_factor:g} times this gain."
         return [evaluation_note, Note(_NOT_CONFIRMED_CODE, text)]
     return [evaluation_note, _no_gain_note(confirmation)]
+
+
+def _assignments_text(assignments: int) -> str:
+    """A sentence on the assignments of clusters to folds over which results are averaged; empty for a single one."""
+    if assignments == 1:
+        return ""
+    return (
+        " Because there are few clusters, log losses and gains are means over"
+        f" {assignments} assignments of the clusters to folds; other assignments (rng=) can still change the result."
+    )
 
 
 def _no_gain_note(confirmation: Confirmation) -> Note:

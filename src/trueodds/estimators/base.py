@@ -152,6 +152,10 @@ class Estimator(Settings):
         """Expected value of a calibrated model, if known without draws."""
         return None
 
+    def null_standard_error(self, view: View) -> float | None:
+        """Standard deviation of the value of a calibrated model with independent rows, if known without draws."""
+        return None
+
     def resample_units(
         self, views: Sequence[View], resamples: int, rng: np.random.Generator
     ) -> tuple[Array, str] | None:

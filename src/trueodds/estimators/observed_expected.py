@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, require_one_score
 from trueodds.lenses.view import View
 
+_SHARE_TOLERANCE = 1e-9  # mean of y(1 − y) up to which the outcomes are labels, not shares of votes
 MIN_PLAUSIBLE_RATIO = 0.1  # smallest O:E ratio, or E:O ratio, without a note
 
 
@@ -35,6 +37,21 @@ class _StatisticOfTotals(Estimator):
     def cell_statistic(self, view: View) -> Totals:
         """The statistic as a function of sums, with all rows in one cell."""
         return Totals(self, view)
+
+    def null_standard_error(self, view: View) -> float | None:
+        """Standard deviation of the value of a calibrated model; None for shares of votes, or if no event is expected.
+
+        The variance of the weighted event count of independent rows is Σw²p(1 − p).
+        """
+        expected = self._rates(view)[1]
+        share_sum = float((view.w * view.y - view.sums("wyy")).sum())  # Σwy(1 − y), which is 0 for labels
+        if expected <= 0 or share_sum > _SHARE_TOLERANCE * view.total:
+            return None
+        std = math.sqrt(max(float(view.sums("wwv").sum()), 0.0)) / view.total
+        return abs(
+            float(self.statistic_from_totals(np.array(1.0), np.array(expected), np.array(expected + std)))
+            - self.best_value
+        )
 
     def parts(self, view: View) -> dict[str, float]:
         """Observed event rate and mean predicted probability."""

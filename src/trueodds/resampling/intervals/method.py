@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Annotated
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
@@ -42,6 +42,7 @@ from trueodds.resampling.intervals.folded_normal import (
 )
 from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.intervals.percentile import basic_interval, bca_interval, jackknife, percentile_interval
+from trueodds.resampling.intervals.residual_norm import lower_limit_near_null
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 
 RESAMPLING_UNITS = ("auto", "rows", "cells")
@@ -188,7 +189,7 @@ def estimate_interval(
     if method == "debiased" and is_root_mean_square(estimand):
         method = "debiased-squares"
     interval_data = _IntervalData(preds, estimand, interval_spec, resampled, null_draws, rng, value)
-    interval = INTERVAL_METHODS[method].compute(interval_data)
+    interval = _extend_to_score_limit(INTERVAL_METHODS[method].compute(interval_data), interval_data)
     interval = _raise_to_mean_gap(interval, interval_data)
     if interval.low < interval.high:
         return interval, ""
@@ -209,7 +210,10 @@ def _raise_to_mean_gap(interval: Interval, data: _IntervalData) -> Interval:
     mean_gap = Estimand(CalibrationInTheLarge(), data.estimand.lens, views)
     value = float(mean_gap.values[0])
     if resampled is None or resampled.mean_gaps is None:
-        gap_interval: Interval | None = _normal_interval_of_mean_gap(views[0], value, data.level)
+        normal_interval_of_gap = _normal_interval_of_mean_gap(views[0], value, data.level)
+        gap_interval: Interval | None = _extend_to_score_limit(
+            normal_interval_of_gap, replace(data, estimand=mean_gap, value=value)
+        )
     else:
         draws = BootstrapResult(resampled.mean_gaps, None, resampled.resampled_units)
         method = resolve_method(mean_gap, data.spec, clustered=data.clusters is not None, cells=data.preds is None)
@@ -219,6 +223,29 @@ def _raise_to_mean_gap(interval: Interval, data: _IntervalData) -> Interval:
     gap_low, gap_high = min(gap_interval.low, value), max(gap_interval.high, value)
     low, high = share * max(gap_low, -gap_high), share * max(gap_high, -gap_low)
     return replace(interval, low=max(interval.low, low), high=max(interval.high, high))
+
+
+def _extend_to_score_limit(interval: Interval, data: _IntervalData) -> Interval:
+    """Extend the default interval toward the best value if the score test at that value is not clearly significant.
+
+    The test divides the distance of the estimate by its standard error in a calibrated model. Resamples estimate the
+    standard error from the outcomes, so that their interval excludes the best value too often if few events occurred.
+    The interval ends at most z standard errors from the estimate, as in `lower_limit_near_null`.
+    """
+    views, estimator = data.estimand.views, data.estimand.estimator
+    if len(views) > 1 or data.spec.interval != "auto" or data.clusters is not None:
+        return interval
+    standard_error = estimator.null_standard_error(views[0])
+    if standard_error is None:
+        return interval
+    target, margin = estimator.best_value, float(ndtri((1 + data.level) / 2)) * standard_error
+    if data.value > target and interval.low > target:
+        low = lower_limit_near_null(interval.low - target, data.value - target, margin)
+        return replace(interval, low=target + low)
+    if data.value < target and interval.high < target:
+        low = lower_limit_near_null(target - interval.high, target - data.value, margin)
+        return replace(interval, high=target - low)
+    return interval
 
 
 def _normal_interval_of_mean_gap(view: View, value: float, level: float) -> Interval:
@@ -308,9 +335,16 @@ class _IntervalData:
 
 
 def _sun_interval(data: _IntervalData) -> Interval:
-    """Interval of Sun et al. of a root mean square."""
+    """Interval of Sun et al. of a root mean square.
+
+    Its lower limit is that of `lower_limit_near_null` if both limits are then raised to those of the mean gap.
+    """
     assert data.estimand.cell_statistics is not None
-    return squared_error.sun_interval(pooled_view(data.estimand.views[0], data.estimand.cell_statistics[0]), data.level)
+    binned = pooled_view(data.estimand.views[0], data.estimand.cell_statistics[0])
+    interval = squared_error.sun_interval(binned, data.level)
+    if data.mean_gap_share == 0 or data.null_draws_by_view is None:
+        return interval
+    return replace(interval, low=lower_limit_near_null(interval.low, data.value, data.null_quantile))
 
 
 def _debiased_squares_interval(data: _IntervalData) -> Interval:

@@ -48,8 +48,9 @@ def test_no_interval_is_below_that_of_the_mean_gap(name, level):
     [
         {"weight": lambda rng, n: rng.integers(1, 4, n).astype(float)},
         {"cluster": lambda _rng, n: np.arange(n) // 4},
+        {"cluster": lambda _rng, n: np.arange(n) % 3},
     ],
-    ids=["weights", "clusters"],
+    ids=["weights", "clusters", "three clusters"],
 )
 def test_weights_and_clusters_keep_the_order_of_the_limits(settings):
     data = shifted(3, 800, **settings)

@@ -13,8 +13,8 @@ from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.effective_sample_size import effective_sample_size
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
-from trueodds.resampling.intervals.method import bca_level
-from trueodds.resampling.intervals.percentile import bca_interval, jackknife_mean, percentile_interval
+from trueodds.resampling.intervals.method import interval_of_mean
+from trueodds.resampling.intervals.percentile import jackknife_mean, percentile_interval
 from trueodds.resampling.shared_resamples import SharedResamples
 
 
@@ -74,13 +74,13 @@ class NetBenefitCurve:
     ) -> tuple[Limits, Limits]:
         """Limits of the net benefit, and of its difference to treating everyone.
 
-        They are BCa limits from resampled rows or clusters, as those of `net_benefit`. For a tally, and for more than
+        They are limits from resampled rows or clusters, as those of `net_benefit`. For a tally, and for more than
         200,000 independent rows, they are percentiles of resampled counts. The limits of the net benefit are NaN at
         thresholds at which fewer than 5 events or 5 nonevents are treated, and those of the difference where fewer are
         not treated.
         """
         if self.view.is_rows and (cluster is not None or len(self.view) <= MAX_RESAMPLED_ROWS):
-            intervals = self._bca_intervals(cluster, level, resamples, rng)
+            intervals = self._intervals_of_means(cluster, level, resamples, rng)
         else:
             w, wy = self._resample_counts(resamples, rng)
             intervals = [
@@ -100,12 +100,12 @@ class NetBenefitCurve:
         draws = _net_benefit_of_sums(w, wy, self.thresholds)
         return draws, draws - treat_all_net_benefit(event_rates, self.thresholds)
 
-    def _bca_intervals(
+    def _intervals_of_means(
         self, cluster: Array | None, level: float, resamples: int, rng: np.random.Generator
     ) -> list[list[Interval]]:
-        """BCa intervals at each threshold, of the net benefit and of its difference to treating everyone."""
+        """Intervals at each threshold, of the net benefit and of its difference to treating everyone."""
         draws, difference_draws = self._benefits_of_draws(*self._resample_units(cluster, resamples, rng))
-        bca_percentiles = bca_level(None if cluster is None else effective_sample_size([self.view], cluster), level)
+        clusters = None if cluster is None else effective_sample_size([self.view], cluster)
         unit = np.arange(len(self.view)) if cluster is None else cluster
         y = self.view.y.astype(np.float64, copy=False)
         values, differences = self.values, self.values - self.treat_all
@@ -115,11 +115,11 @@ class NetBenefitCurve:
             treated = self.n_treating > j
             benefit_of_rows = net_benefit(treated * y, treated * (1 - y), threshold)
             jackknife = jackknife_mean(benefit_of_rows, self.view.w, unit)
-            intervals.append(bca_interval(values[j], draws[:, j], jackknife, bca_percentiles))
+            intervals.append(interval_of_mean(values[j], draws[:, j], jackknife, level, clusters))
             difference_of_rows = benefit_of_rows - treat_all_net_benefit(y, threshold)
             jackknife = jackknife_mean(difference_of_rows, self.view.w, unit)
             difference_intervals.append(
-                bca_interval(differences[j], difference_draws[:, j], jackknife, bca_percentiles)
+                interval_of_mean(differences[j], difference_draws[:, j], jackknife, level, clusters)
             )
         return [intervals, difference_intervals]
 

@@ -202,10 +202,10 @@ def _raise_to_mean_gap(interval: Interval, data: _IntervalData) -> Interval:
     """Raise both limits to those of the absolute mean gap (calibration-in-the-large), if the error is at least that.
 
     The interval of the mean gap is the one that `measure` gives with the same resamples. Methods without resamples use
-    the normal interval. With few clusters nothing is raised, because the interval of the mean gap is then too short.
+    the normal interval.
     """
     views, resampled, share = data.estimand.views, data.resampled, data.mean_gap_share
-    if share == 0 or (data.clusters is not None and data.clusters.effective_clusters < MIN_EQUAL_CLUSTERS):
+    if share == 0:
         return interval
     mean_gap = Estimand(CalibrationInTheLarge(), data.estimand.lens, views)
     value = float(mean_gap.values[0])
@@ -389,23 +389,40 @@ def _basic_interval(data: _IntervalData) -> Interval:
 
 
 def _bca_interval(data: _IntervalData) -> Interval:
-    """BCa interval, with the acceleration from the jackknife.
-
-    The percentile levels of clustered rows are expanded to those of `critical_value`, up to MAX_EXPANDED_LEVEL.
-    Source: Hesterberg (2015).
-    """
+    """BCa interval, with the acceleration from the jackknife; the default interval is that of `interval_of_mean`."""
     assert data.preds is not None
     jackknife_values = data.estimand.combine_views(jackknife(data.preds, data.estimand))
-    return replace(
-        bca_interval(data.value, data.draws, jackknife_values, bca_level(data.clusters, data.level)), level=data.level
-    )
+    if data.spec.interval != "auto":
+        return _expanded_bca_interval(data.value, data.draws, jackknife_values, data.level, data.clusters)
+    interval = interval_of_mean(data.value, data.draws, jackknife_values, data.level, data.clusters)
+    return replace(interval, low=max(interval.low, data.estimand.estimator.lower_bound))
 
 
-def bca_level(clusters: EffectiveSampleSize | None, level: float) -> float:
-    """Level of the percentiles of a BCa interval, which is expanded for few clusters."""
-    if clusters is None:
-        return level
-    return max(level, min(float(2 * ndtr(clusters.critical_value(level)) - 1), MAX_EXPANDED_LEVEL))
+def interval_of_mean(
+    value: float, draws: Array, jackknife_values: Array, level: float, clusters: EffectiveSampleSize | None
+) -> Interval:
+    """BCa interval of a mean or a ratio of means, or Student's for fewer than 10 effective clusters.
+
+    The resamples of so few clusters take few values, so that no quantile of them is far enough from the estimate.
+    Coverage with 2 to 5 clusters: 94 to 98 %, and 47 to 92 % with BCa.
+    """
+    if clusters is None or clusters.effective_clusters >= MIN_EQUAL_CLUSTERS:
+        return _expanded_bca_interval(value, draws, jackknife_values, level, clusters)
+    margin = clusters.critical_value(level) * float(draws.std(ddof=1))
+    return Interval(value - margin, value + margin, level, "t")
+
+
+def _expanded_bca_interval(
+    value: float, draws: Array, jackknife_values: Array, level: float, clusters: EffectiveSampleSize | None
+) -> Interval:
+    """BCa interval; for clusters the levels of the percentiles are expanded to those of their `critical_value`.
+
+    They are expanded up to MAX_EXPANDED_LEVEL. Source: Hesterberg (2015).
+    """
+    percentiles_level = level
+    if clusters is not None:
+        percentiles_level = max(level, min(float(2 * ndtr(clusters.critical_value(level)) - 1), MAX_EXPANDED_LEVEL))
+    return replace(bca_interval(value, draws, jackknife_values, percentiles_level), level=level)
 
 
 def _noise_floor_interval(data: _IntervalData) -> Interval:

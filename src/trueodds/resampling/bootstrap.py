@@ -10,6 +10,7 @@ import numpy as np
 
 from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError
+from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Estimator, Mean
@@ -204,6 +205,7 @@ def _resample_random_groups(estimand: Estimand, resamples: int, rng: np.random.G
     The sums over random groups have the covariance of the sums over rows, within and between views. Resampling up to
     1,000 groups is faster than resampling all rows.
     """
+    rng = np.random.default_rng(stream_key(rng))  # a stream of its own, as in `bootstrap_cells`
     n_groups = _count_random_groups(estimand)
     group = rng.integers(0, n_groups, len(estimand.views[0]), dtype=np.uint16)
     group_bootstrap = RandomGroupBootstrap(estimand, group, n_groups)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic
 from trueodds.estimators.observed_expected import CalibrationInTheLarge, Totals
@@ -33,8 +34,12 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
 
     With weights, with shares of votes, and in joint views the residual sums are normal with the observed (co)variance
     of the rows.
+
+    The draws come from a stream of their own, of which `rng` gives the key, so that other draws that continue with
+    `rng`, or that begin with the same state, are independent of them.
     """
-    initial_state = rng.bit_generator.state
+    key = stream_key(rng)
+    rng = np.random.default_rng(key)
     values: list[Array] = []
     norms_by_view: list[Array | None] = []
     for view, cell_statistic in zip(estimand.views, estimand.cell_statistics or (), strict=True):
@@ -61,14 +66,12 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
     centered_norms = np.stack(defined_views) if len(defined_views) == len(norms_by_view) else None
     mean_gaps = None
     if len(estimand.views) == 1 and not estimand.views[0].joint:
-        # The draws of calibration-in-the-large from the same generator, whose only cell has other draws than the bins.
-        own_state, rng.bit_generator.state = rng.bit_generator.state, initial_state
+        # The draws of calibration-in-the-large from the same key, whose only cell has other draws than the bins.
         view = estimand.views[0]
         binned = pooled_view(view, Totals(CalibrationInTheLarge(), view))
-        w, wp, wy = _draw_binary_bins(binned, resamples, rng)
+        w, wp, wy = _draw_binary_bins(binned, resamples, np.random.default_rng(key))
         with np.errstate(divide="ignore", invalid="ignore"):
             mean_gaps = ((wy - wp) / w).T
-        rng.bit_generator.state = own_state
     return BootstrapResult(np.stack(values), centered_norms, "cells", mean_gaps)
 
 

@@ -50,7 +50,7 @@ def estimate_from_tally(
         return estimate_score_from_tally(tally, estimator, lens, interval_spec)
     estimand = tally_estimand(tally, estimator, lens, aggregate)
     null_draws, reported_null_draws = None, None
-    resampling_rng = copy.deepcopy(rng)  # so that the resamples of all estimators begin with the same generator
+    resampling_rng = copy.deepcopy(rng)  # so that the resamples of all estimators have the same key
     if interval_spec.interval is not None and not isinstance(estimator, ProperScore):
         null_draws, _ = tally_null_draws(tally, estimand, redraws, rng)
         if estimand.reported_estimand is not estimand:

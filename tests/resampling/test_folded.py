@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 import trueodds as to
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
+from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals import folded_normal
@@ -158,6 +160,29 @@ def test_one_bad_bin_beside_good_ones_is_covered():
         y = (rng.random(5000) < np.clip(x - 0.55 * np.repeat(wrong, 100), 0, 1)).astype(int)
         preds = Predictions(y, x)
         question = make_estimand(preds)
+        null = null_draws(preds, [question], 99, rng)
+        (estimate,) = estimate_all(preds, [question], IntervalSpec(resamples=100), rng, lambda _every, null=null: null)
+        hits += estimate.interval.low <= truth <= estimate.interval.high
+    assert hits >= 49
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("exponent", "n"), [(0.7, 1000), (0.5, 500)])
+def test_an_error_near_the_noise_of_many_cells_is_covered(exponent, n):
+    # Ten classes, whose 150 bins have a noise floor of 60 to 80 % of the true error. Nearly all misses are intervals
+    # above it, so the bounds of the bias of many cells matter. Of 60 sets, 95 %: at least 49 by 99.9 %.
+    def draw(rng, n_rows):
+        """Probabilities and true probabilities, which are overconfident by a power."""
+        P = softmax(2.5 * rng.standard_normal((n_rows, 10)), axis=1)
+        return P, P**exponent / (P**exponent).sum(axis=1, keepdims=True)
+
+    P, Q = draw(np.random.default_rng(99), 50_000)
+    truth = np.mean([ESTIMATORS.make("ece", {}).value(View(P[:, k], Q[:, k])) for k in range(10)])
+    rng, hits = np.random.default_rng(6), 0
+    for _ in range(60):
+        P, Q = draw(rng, n)
+        preds = Predictions((rng.random((n, 1)) > Q.cumsum(axis=1)).sum(axis=1).clip(0, 9), P)
+        question = make_estimand(preds, lens="classwise")
         null = null_draws(preds, [question], 99, rng)
         (estimate,) = estimate_all(preds, [question], IntervalSpec(resamples=100), rng, lambda _every, null=null: null)
         hits += estimate.interval.low <= truth <= estimate.interval.high

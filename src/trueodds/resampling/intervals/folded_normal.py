@@ -30,9 +30,9 @@ GAP_SHRINKAGE = 1.2  # few cells: each gap shrinks by this many standard errors 
 # Few cells: lower bound of the bias, as a share of the plug-in bias, for small and for clear errors.
 MIN_BIAS_SHARES = (0.75, 0.5)
 CELLS_TRANSITION = (15.0, 45.0)  # effective numbers of cells between which bounds per cell give way to an estimate
-UPPER_BIAS_FACTOR, LOWER_BIAS_FACTOR = 1.4, 0.6  # many cells: bounds of the bias, as multiples of its estimate
+UPPER_BIAS_FACTOR, LOWER_BIAS_FACTOR = 1.2, 0.6  # many cells: bounds of the bias, as multiples of its estimate
 # Many cells: the uncertainty of the bias estimate, added to the lower and the upper margin per standard error of bias.
-MARGIN_GROWTH = (1.5, 1.0)
+MARGIN_GROWTH = (0.75, 1.0)
 MIN_INFORMATIVE_ROWS = 2.0  # number of rows from which the gap of a cell counts in full
 N_PSEUDO_ROWS = 2.0  # pseudo-rows of null variance in the variance estimate of a cell
 # Transition from the null variance to the mixed variance, in multiples of the noise floor.

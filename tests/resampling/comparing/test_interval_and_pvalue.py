@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 
 import trueodds as to
 
 
 @pytest.mark.parametrize("name", ["brier", "log_loss", "murphy_loss", "ks", "ece", "debiased_l2"])
-@pytest.mark.parametrize("level", [0.95, 0.9])
+@pytest.mark.parametrize("level", [0.99, 0.95, 0.9])
 def test_an_interval_excludes_zero_exactly_if_the_pvalue_is_at_most_one_minus_its_level(name, level):
     # In rankings, the bound of max-T was one draw too high: [0, 0.15] with the adjusted p-value .0997 at level 90 %.
     for seed in range(12):
@@ -26,6 +27,35 @@ def test_an_interval_excludes_zero_exactly_if_the_pvalue_is_at_most_one_minus_it
         for comparison in (*ranking.pairs, pair):
             interval = comparison.interval
             assert (not interval.low <= 0 <= interval.high) == (comparison.pvalue <= 1 - level)
+
+
+def test_the_pvalue_of_two_brier_scores_does_not_depend_on_the_level():
+    # The t test rejects at 5 % (p = .041), but the interval of the resamples contains 0 from the level .938 on. The
+    # p-value was .062 at level .95, and .041 at the others.
+    rng = np.random.default_rng(8)
+    p = rng.beta(0.4, 0.4, 200)
+    y = (rng.random(200) < p).astype(int)
+    q = np.clip(p + 0.1 + 0.05 * rng.normal(size=200), 0, 1)
+    models = to.Predictions(y, p), to.Predictions(y, q)
+
+    def compare(level):
+        return to.compare(*models, "brier", level=level, resamples=300)
+
+    assert len({compare(level).pvalue for level in (0.5, 0.9, 0.95, 0.99)}) == 1
+    pvalue = compare(0.95).pvalue
+    assert ttest_rel((p - y) ** 2, (q - y) ** 2).pvalue < 0.05 < pvalue
+    shorter, longer = compare(1 - pvalue - 1e-6).interval, compare(1 - pvalue + 1e-6).interval
+    assert shorter.high < 0 < longer.high
+
+
+def test_a_difference_of_means_without_contradicting_resamples_has_the_pvalue_of_the_t_test():
+    # The smallest of 300 resampled differences is above 0, so the interval excludes 0 at every level.
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.4, 0.4, 200)
+    y = (rng.random(200) < p).astype(int)
+    q = np.clip(p + 0.3, 0, 1)
+    pvalue = to.compare(to.Predictions(y, q), to.Predictions(y, p), "brier", resamples=300).pvalue
+    assert pvalue == pytest.approx(ttest_rel((q - y) ** 2, (p - y) ** 2).pvalue, rel=1e-6)
 
 
 def test_equal_values_of_a_rate_are_ties_in_the_bca_interval():

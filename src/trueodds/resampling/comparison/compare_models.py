@@ -139,7 +139,7 @@ class ModelComparison(Settings):
         a, b, has_no_interval = pair.a, pair.b, self.interval_spec.interval is None
         level = self.interval_spec.level if level is None else level
         interval = None if has_no_interval else pair.interval(level)
-        p, min_pvalue = (None, None) if has_no_interval else (pair.pvalue_at(level), pair.min_pvalue)
+        p, min_pvalue = (None, None) if has_no_interval else (pair.pvalue, pair.min_pvalue)
         notes = [*notes, *_estimate_notes(a, b)]
         if not has_no_interval and interval is None:
             notes.append(Note("TN201", f"No interval: {pair.reason_without_interval or CONSTANT_OUTCOMES_TEXT}."))
@@ -191,14 +191,11 @@ class ModelComparison(Settings):
         """Description of the null hypothesis in words."""
         if self.null == "swap":
             return SWAP_NULL.format(unit="row" if pairs[0].a.preds.cluster is None else "cluster")
-        uses_standard_error = all(pair.uses_standard_error for pair in pairs)
         if self.estimator.has_target:
-            method_text = "" if uses_standard_error else f"; {INVERSION_TEXT}"
             target = format_number(self.estimator.best_value)
-            return f"the true values of both models are equally far from {target}{method_text}"
-        if uses_standard_error:
-            return "the expected scores of both models are equal"
-        return f"the true errors of both models are equal; {INVERSION_TEXT}"
+            return f"the true values of both models are equally far from {target}; {INVERSION_TEXT}"
+        quantity = "expected scores" if all(pair.uses_standard_error for pair in pairs) else "true errors"
+        return f"the {quantity} of both models are equal; {INVERSION_TEXT}"
 
     def _settings_used(self, pair: ErrorDifference, has_interval: bool) -> dict[str, Any]:
         """Settings of the estimator that are equal for both models, and settings of the interval."""

@@ -171,7 +171,7 @@ class ErrorDifference:
 
     @property
     def uses_standard_error(self) -> bool:
-        """Whether the p-value is based on a standard error, as for means over rows, instead of the interval."""
+        """Whether a t test contributes to interval and p-value, as for means over rows."""
         return self.method in ("bca", "welch") and self.is_difference_of_means
 
     @cached_property
@@ -186,23 +186,17 @@ class ErrorDifference:
 
     @cached_property
     def pvalue(self) -> float | None:
-        """p-value of the hypothesis that the true errors are equal."""
+        """p-value of the hypothesis that the true errors are equal: 1 − the largest level whose interval excludes 0.
+
+        A difference of means is significant only if both its t test and its interval of resamples say so.
+        """
         if self.interval(self.a.interval_spec.level) is None:
             return None
         if not self.uses_standard_error:
             return max(pvalue_by_inversion(self.interval), self.min_pvalue or 0.0)
-        return None if np.isnan(self._t_test_pvalue) else self._t_test_pvalue
-
-    def pvalue_at(self, level: float) -> float | None:
-        """Return the p-value, which is above 1 − `level` if the interval at that level contains 0.
-
-        It can be that of a t test, and the interval that of resamples. Where only the t test rejects, the p-value is
-        the one at which the interval excludes 0.
-        """
-        p, interval = self.pvalue, self.interval(level)
-        if p is None or interval is None or p > 1 - level or not interval.low <= 0 <= interval.high:
-            return p
-        return max(p, pvalue_by_inversion(self.interval))
+        if np.isnan(self._t_test_pvalue):
+            return None
+        return max(self._t_test_pvalue, 0.0 if self.method == "welch" else pvalue_by_inversion(self.interval))
 
     @cached_property
     def _t_test_pvalue(self) -> float:
@@ -267,7 +261,7 @@ class ErrorDifference:
 
     @cached_property
     def min_pvalue(self) -> float | None:
-        """Smallest possible p-value for this number of resamples; None if the p-value does not depend on resamples."""
+        """Smallest possible p-value for this number of resamples; None if a t test can give smaller ones."""
         if self.method is None or self.uses_standard_error or self.draws is None:
             return None
         return 1 / (1 + len(self.draws))

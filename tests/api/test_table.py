@@ -192,7 +192,7 @@ def test_a_note_says_that_resamples_are_too_few_for_bold_values() -> None:
     y, models = outcomes_and_models()
     table = to.table(y, models, ["ece", "debiased_l2"], resamples=30)
     # 2 measures of at least 1/31 each: 0.065. 2 / 0.05 = 40 resamples suffice.
-    assert any(note.code == "TN209" and "resamples=40" in note.text for note in table.notes)
+    assert any(note.code == "TN209" and "resamples=39." in note.text for note in table.notes)
 
 
 @pytest.mark.slow

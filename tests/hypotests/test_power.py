@@ -14,6 +14,7 @@ from trueodds.hypotests._power.power import power_limits
 from trueodds.hypotests._power.root_search import find_root
 from trueodds.hypotests._power.simulation import Distortion, Population, SimulatedPower
 from trueodds.hypotests.cox import Cox
+from trueodds.hypotests.omnibus import Omnibus
 from trueodds.lenses.lens_by_name import as_lens
 
 
@@ -292,6 +293,14 @@ def test_the_same_seed_gives_the_same_plan_and_progress_ends_at_1():
 
 def test_a_small_level_has_as_many_draws_as_it_needs():
     plan = to.power(binary(), n=60, alpha=0.01, simulations=20)
+    assert plan.settings["null_draws"] == 999
+
+
+@pytest.mark.parametrize("test", ["omnibus", Omnibus()])
+def test_an_unspecified_number_of_draws_is_that_of_the_level(test):
+    """An instance without a number of draws failed with a TypeError."""
+    settings = {"resamples": None} if isinstance(test, str) else {}
+    plan = to.power(binary(), test, n=60, alpha=0.01, simulations=20, **settings)
     assert plan.settings["null_draws"] == 999
 
 

@@ -6,7 +6,6 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from trueodds.core.settings import Level, check
 from trueodds.core.table_columns import MeasureColumn, TableComparison
 from trueodds.core.table_results import ResultTable
 from trueodds.data.predictions import Predictions
+from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
 from trueodds.io.models import is_pair
 from trueodds.kernels.holm import holm
 from trueodds.resampling.comparison.compare_models import ModelComparison
@@ -360,13 +360,13 @@ def _resample_notes(columns: Sequence[_EvaluatedColumn], alpha: float) -> list[N
     limited = [
         column.column.label
         for column in columns
-        if any(len(columns) * (pair.min_pvalue or 0.0) > alpha for pair in column.pairs)
+        if any(len(columns) * (pair.min_pvalue or 0.0) > alpha + LEVEL_TOLERANCE for pair in column.pairs)
     ]
     if not limited:
         return []
     text = (
         f"Holm's correction for {len(columns):,} measures may prevent bold values of {', '.join(limited)}, because "
-        f"the resamples are few. Pass resamples={ceil(len(columns) / alpha):,}."
+        f"the resamples are few. Pass resamples={sufficient_draws(alpha, len(columns)):,}."
     )
     return [Note("TN209", text)]
 

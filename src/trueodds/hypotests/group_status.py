@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -25,6 +24,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.equivalence import EventRate, is_in_probability_units, is_lens_on_classes
 from trueodds.hypotests.group_tests import GroupPValues
+from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
 from trueodds.lenses.base import Lens
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.subgroups import (
@@ -39,7 +39,6 @@ from trueodds.resampling.comparison.compared_model import ComparedModel
 from trueodds.tallies.tally import Tally
 
 MAX_NAMED_GROUPS = 5  # maximum number of subgroups named in a note
-LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
 def group_partitions(
@@ -313,9 +312,9 @@ def _describe_empty(partition: SubgroupPartition) -> str:
 
 def _notes_on_draws(n_groups: int, n_untested: int, min_pvalue: float, alpha: float) -> list[Note]:
     """Return a note if so many subgroups were not examined that no joint p-value could be significant."""
-    if not n_untested or min_pvalue <= alpha:
+    if not n_untested or min_pvalue <= alpha + LEVEL_TOLERANCE:
         return []
-    required = math.ceil((1 + n_untested) / alpha) - 1
+    required = sufficient_draws(alpha, 1 + n_untested)
     text = (
         f"With {n_untested:,} of {n_groups + n_untested:,} groups not examined, the smallest possible joint p-value is"
         f" {format_number(min_pvalue)}, so no group can be called miscalibrated. Examine all groups, or pass"

@@ -7,6 +7,7 @@ draw b of every other.
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,12 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trueodds.core.errors import Note
+from trueodds.core.errors import InputError, Note
 from trueodds.core.results import DECISION_LEVEL
 from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
+
+LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
 @dataclass(frozen=True)
@@ -84,19 +87,39 @@ def _flatten_claims(draws: Array) -> Array:
     return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
 
 
+def sufficient_draws(alpha: float, n_hypotheses: int = 1) -> int:
+    """Smallest number of null draws that can reject one of so many hypotheses, after Holm's correction.
+
+    >>> sufficient_draws(0.05), sufficient_draws(0.05, 3)
+    (19, 59)
+    """
+    return math.ceil(n_hypotheses / (alpha + LEVEL_TOLERANCE)) - 1
+
+
+def check_draws(n_draws: int, alpha: float, n_hypotheses: int = 1, level_text: str = "") -> None:
+    """Raise TO203 if so few null draws cannot reject a single hypothesis at `alpha`, described by `level_text`."""
+    if problem := _describe_insufficient_draws(n_draws, alpha, n_hypotheses, level_text):
+        remedy = f"Use at least {sufficient_draws(alpha, n_hypotheses)}."
+        raise InputError("TO203", problem, f"resamples={n_draws}", remedy)
+
+
 def insufficient_draws_notes(n_hypotheses: int, n_draws: int) -> list[Note]:
     """Return the note TN209 if so few null draws cannot reject a single hypothesis at the decision level."""
-    smallest = n_hypotheses / (1 + n_draws)
-    if smallest <= DECISION_LEVEL:
-        return []
-    draws = f"{n_draws:,} draws the smallest"
-    text = (
-        f"With {draws} p-value is {smallest:.2g}, so calibration cannot be rejected. Increase resamples."
-        if n_hypotheses == 1
-        else f"With Holm's correction of {n_hypotheses:,} hypotheses and {draws} adjusted p-value is"
-        f" {min(1.0, smallest):.2g}, so no single hypothesis can be rejected. Increase resamples."
+    problem = _describe_insufficient_draws(n_draws, DECISION_LEVEL, n_hypotheses)
+    return [Note("TN209", f"{problem} Increase resamples.")] if problem else []
+
+
+def _describe_insufficient_draws(n_draws: int, alpha: float, n_hypotheses: int, level_text: str = "") -> str:
+    """Return why so few null draws cannot reject a hypothesis; empty if they can."""
+    if n_draws >= sufficient_draws(alpha, n_hypotheses):
+        return ""
+    smallest = min(1.0, n_hypotheses / (1 + n_draws))
+    correction = f" and Holm's correction of {n_hypotheses:,} hypotheses" if n_hypotheses > 1 else ""
+    subject = "no single hypothesis can" if n_hypotheses > 1 else "calibration cannot"
+    return (
+        f"With {n_draws:,} null draws{correction} the smallest possible p-value is {smallest:.2g}, so {subject} be"
+        f" rejected at {level_text or f'the level {alpha:g}'}."
     )
-    return [Note("TN209", text)]
 
 
 def smallest_pvalue(pvalues: Sequence[float]) -> float:
@@ -141,7 +164,6 @@ def family_pvalue(observed: Array, draws: Array) -> float:
 
 
 MAX_DISCRETE_VALUES = 8  # number of distinct values, as of three rows, up to which a statistic is treated as discrete
-LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
 class JointDraws:

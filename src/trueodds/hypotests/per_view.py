@@ -21,7 +21,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, require_one_score, require_single_rows
 from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest, independence_notes
-from trueodds.hypotests.multiple_testing import PValues, insufficient_draws_notes
+from trueodds.hypotests.multiple_testing import PValues, insufficient_draws_notes, sufficient_draws
 from trueodds.hypotests.null_draws import draw_null_statistics, min_cluster_pvalue
 from trueodds.hypotests.view_statistic import StatisticEstimator, ViewResult
 from trueodds.hypotests.view_verdict import (
@@ -406,7 +406,7 @@ def required_resamples(resamples: int | None, n_hypotheses: int, alpha: float) -
     """
     if resamples is not None:
         return resamples
-    if n_hypotheses / (1 + MAX_RESAMPLES) > alpha:
+    if sufficient_draws(alpha, n_hypotheses) > MAX_RESAMPLES:
         return DEFAULT_RESAMPLES
     required = math.ceil(DRAWS_MARGIN * n_hypotheses / alpha) - 1
     return max(DEFAULT_RESAMPLES, min(MAX_RESAMPLES, required))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_and_sample
 from trueodds.api.draw import draw
 from trueodds.core import json_files
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.progress import Progress, report_in_rows, report_progress
@@ -25,6 +24,7 @@ from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Resamples, check
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
+from trueodds.hypotests.multiple_testing import check_draws
 from trueodds.io import Source
 from trueodds.reports.analyze_rows import analyze_rows
 from trueodds.reports.analyze_tally import analyze_tally
@@ -237,7 +237,10 @@ def audit(
     alpha, level = check("alpha", alpha, Level, 0.05), check("level", level, Level, 0.95)
     resamples = check("resamples", resamples, Resamples | None)
     progress_context, generator = report_progress(progress), as_generator(rng)
-    _check_resamples(resamples, alpha)
+    if resamples is not None:
+        tests_share = 1 - RECALIBRATION_WEIGHT
+        level_text = f"the level of the tests, {format_percent(tests_share)} of {alpha:g}"
+        check_draws(resamples, alpha * tests_share, level_text=level_text)
     with progress_context as notify:
         all_rows, rows, sample = resolve_and_sample(
             data,
@@ -305,20 +308,6 @@ def audit(
         "notes": [note.to_dict() for note in dict.fromkeys(notes)],
     }
     return Audit(strict_json(report), diagrams)
-
-
-def _check_resamples(resamples: int | None, alpha: float) -> None:
-    """Raise TO203 if the smallest p-value of so few null draws is above the share of alpha that the tests have."""
-    tests_share = 1 - RECALIBRATION_WEIGHT
-    if resamples is None or 1 / (1 + resamples) <= alpha * tests_share:
-        return
-    raise InputError(
-        "TO203",
-        f"With {resamples} resamples the smallest possible p-value is {1 / (1 + resamples):.2g}, so no test could "
-        f"reject at its share of alpha, {format_percent(tests_share)} of {alpha:g}.",
-        f"resamples={resamples}",
-        f"Use at least {math.ceil(1 / (alpha * tests_share)) - 1}.",
-    )
 
 
 def _source_name(data: Any) -> str:

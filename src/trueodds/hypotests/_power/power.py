@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -156,6 +156,10 @@ def analyze_power(
             f"{requested}, with a largest possible effect of {format_number(population.max_effect)}",
             "Use a smaller effect, or distortion='shift'.",
         )
+    if getattr(test, "resamples", 0) is None:  # the number of draws must not depend on the data set
+        n_independent_labels = preds.k if preds.kind == "multilabel" else 1
+        n_draws = n_null_draws_for_level(plan.alpha, n_independent_labels)
+        test = replace(test, resamples=n_draws)  # type: ignore[call-arg] # it has that setting
     curve = _PowerCurve(test, population, plan, stream_key(rng), progress)
     n = preds.n if plan.n is None else int(plan.n)
     power = curve.smallest_detectable_distortion(n) if effect is None else curve.required_rows(n, float(effect))

@@ -18,6 +18,7 @@ from trueodds.data.log_probabilities import log_probabilities
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import aggregate_values, aggregation_weights
 from trueodds.hypotests.base import HypothesisTest
+from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, check_draws
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Positive
 from trueodds.lenses.view import View
@@ -176,24 +177,9 @@ class ScoreLens(Positive):
         return (view,)
 
 
-def _check_resamples(resamples: int, n_hypotheses: int, alpha: float) -> None:
-    """Raise TO203 if the smallest p-value of so few null draws is above alpha, so that the power would be 0."""
-    smallest = n_hypotheses / (1 + resamples)
-    if smallest <= alpha + LEVEL_TOLERANCE:
-        return
-    raise InputError(
-        "TO203",
-        f"With {resamples:,} resamples the smallest possible p-value is {min(smallest, 1.0):.2g}, so the test could not"
-        f" reject at alpha {alpha:g}.",
-        f"resamples={resamples}",
-        f"Use at least {math.ceil(n_hypotheses / alpha - 1e-9) - 1}.",
-    )
-
-
 MAX_LABELS_OF_DRAWS = 2**28  # total number of redrawn labels up to which every data set has its own null draws
 MAX_STORED_NULL_DRAWS = 2**25  # total number of null draws in memory
 N_POOLED_NULL_DRAWS = 4000  # total number of null draws if the data sets share them
-LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
 class SimulatedPower:
@@ -240,9 +226,9 @@ class SimulatedPower:
         verdict = test(first_sample, [population.sample_lens], np.random.default_rng(seed))
         n_hypotheses = len(population.views) if population.preds.kind == "multilabel" else 1  # of Holm's correction
         if verdict.min_pvalue is not None:
-            _check_resamples(verdict.settings["resamples"], n_hypotheses, alpha)
+            check_draws(verdict.settings["resamples"], alpha, n_hypotheses)
         self.redraws_labels = test.estimand(first_sample, population.sample_lens) is not None
-        self.n_null_draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
+        self.n_null_draws = getattr(test, "resamples", 0) if self.redraws_labels else 0
         n_draws = n_data_sets * self.n_null_draws * len(population.views)
         self.pools_draws = self.redraws_labels and (
             n_data_sets * n * self.n_null_draws > MAX_LABELS_OF_DRAWS or n_draws > MAX_STORED_NULL_DRAWS

@@ -6,7 +6,11 @@ import pytest
 import trueodds as to
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.cross_validation import row_losses
+from trueodds.calibrators.llo import LloMap
+from trueodds.calibrators.mcllo import MclloMap
+from trueodds.calibrators.platt import PlattMap, Sigmoid
 from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
+from trueodds.calibrators.vector import VectorMap
 
 # Fits of lines in log p take an exact zero for the floor (TN502): outcomes called impossible pull such a line far, and
 # an exact zero stays one on it. They lose up to this much to probabilities left as they are; the others nothing.
@@ -57,6 +61,24 @@ def test_a_map_that_keeps_an_infinite_log_loss_says_so(method, k):
 
 
 REVERSED = ("llo", "platt", "mcllo", "vector", "bias_corrected_temperature", "evidential", "scaling_binning")
+
+
+MAPS_OF_TWO_CLASSES = {  # logit q = slope · log(p / (1 − p)), with the smallest probability of the fit
+    "llo": lambda slope: LloMap(0.0, slope, min_prob=0.001),
+    "platt": lambda slope: PlattMap((Sigmoid(slope, 0.0, min_prob=0.001),)),
+    "mcllo": lambda slope: MclloMap(np.zeros(1), np.array([slope]), 0, 0.001),
+    "vector": lambda slope: VectorMap(np.full(2, slope), np.zeros(2), 0.001),
+}
+
+
+@pytest.mark.parametrize("build_map", MAPS_OF_TWO_CLASSES.values(), ids=MAPS_OF_TWO_CLASSES)
+def test_only_a_negative_slope_raises_a_zero_to_the_smallest_probability_of_the_fit(build_map):
+    # logit q = −log(1 / .001) = −6.91, so q = 1/1001, for a negative slope; a positive one keeps (0, 1).
+    for slope, q, min_prob in ((-1.0, 1 / 1001, 0.001), (1.0, 1.0, 0.0)):
+        calibration_map = build_map(slope)
+        assert calibration_map.apply(np.array([[0.0, 1.0]]))[0] == pytest.approx([1 - q, q], rel=1e-12)
+        (term,) = calibration_map.mixture_terms(2)
+        assert term.min_prob_by_class.tolist() == [min_prob] * 2
 
 
 @pytest.mark.parametrize("method", REVERSED)

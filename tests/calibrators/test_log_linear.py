@@ -53,7 +53,7 @@ def test_terms_are_the_map_itself():
         W = term.W if weights.ndim == 2 else np.diag(term.W)
         eta = np.log(P) @ W.T + term.b
         assert (term.weight, term.normalized, term.zeros_only) == (1.0, True, False)
-        assert term.min_prob == (1e-12 if weights.ndim == 2 else 0.0)
+        assert term.min_prob_by_class.tolist() == [1e-12 if weights.ndim == 2 else 0.0] * 3
         assert m.apply(P) == pytest.approx(np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True), abs=1e-14)
 
 

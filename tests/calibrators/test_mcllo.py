@@ -281,8 +281,7 @@ def test_its_terms_are_the_map_and_equal_slopes_need_no_floor():
         (term,) = m.mixture_terms(4)
         W = term.W if term.W.ndim == 2 else np.diag(term.W)
         assert softmax(np.log(P) @ W.T + term.b) == pytest.approx(m.apply(P), abs=1e-13)
-        is_floored = np.broadcast_to(term.min_prob, 4) > 0
-        assert is_floored.tolist() == [False, len(set(gamma)) > 1, False, False]
+        assert (term.min_prob_by_class > 0).tolist() == [False, len(set(gamma)) > 1, False, False]
 
 
 def test_it_says_its_ranges_and_baseline():

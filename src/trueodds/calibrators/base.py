@@ -7,8 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from trueodds.calibrators._glm.fit_data import FitData
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MIN_PROB_OF_LOGITS, Probabilities, to_probabilities
+from trueodds.calibrators._glm.log_probabilities import (
+    MIN_PROB,
+    MIN_PROB_OF_LOGITS,
+    Probabilities,
+    min_prob_for_slopes,
+    to_probabilities,
+)
 from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
@@ -28,10 +36,17 @@ class SoftmaxTerm(NamedTuple):
     weight: float
     W: Array  # (K, K), or its diagonal (K,)
     b: Array  # (K,)
-    # Replaces a smaller p: one number, or one for each class (K,). With 0, an exact zero has the log −∞.
+    # Replaces a smaller p, with a diagonal W only where its entry is negative: one number, or one for each class (K,).
+    # With 0, an exact zero has the log −∞.
     min_prob: float | Array = 0.0
     zeros_only: bool = False  # whether `min_prob` replaces exact zeros only
     normalized: bool = False  # whether log p is that of the row divided by its sum
+
+    @property
+    def min_prob_by_class(self) -> Array:
+        """The smallest probability of each class, (K,), which replaces smaller ones; 0 for none."""
+        min_prob = np.broadcast_to(self.min_prob, self.b.shape)
+        return min_prob_for_slopes(self.W, min_prob) if self.W.ndim == 1 else min_prob
 
 
 class CalibrationMap(ABC):

@@ -90,7 +90,7 @@ class EvidentialMap(CalibrationMap):
         shift = 0.0 if isinstance(self.contour, SlopeBeliefs) else float(self.contour.theta[0])
         bias = np.zeros(k)
         bias[1] = shift
-        return (SoftmaxTerm(1.0, np.full(k, self.slope), bias, self.min_prob if self.slope < 0 else 0.0),)
+        return (SoftmaxTerm(1.0, np.full(k, self.slope), bias, self.min_prob),)
 
     def describe(self) -> str:
         """The parameter, such as `θ = 0.45`, or slope and intercept."""

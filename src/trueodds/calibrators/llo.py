@@ -77,8 +77,7 @@ class LloMap(CalibrationMap):
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """Powers γ, with the shift on the second class."""
-        min_prob = self.min_prob if self.gamma < 0 else 0.0
-        return (SoftmaxTerm(1.0, np.full(2, self.gamma), np.array([0.0, self.tau]), min_prob),)
+        return (SoftmaxTerm(1.0, np.full(2, self.gamma), np.array([0.0, self.tau]), self.min_prob),)
 
     def describe(self) -> str:
         """The parameters, such as `δ = 0.64, γ = 0.57`."""

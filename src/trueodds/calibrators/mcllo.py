@@ -32,6 +32,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     Probabilities,
     floored_logs,
     logs_for_slopes,
+    min_prob_for_slopes,
     raise_to_min_prob,
     softmax,
     to_logs,
@@ -86,7 +87,7 @@ class MclloMap(CalibrationMap):
                 slopes[self.baseline] = 0.0
                 column = logs[:, [self.baseline]]
                 baseline_logs = np.where(np.isneginf(column), np.log(self.min_prob), column)
-                if (slopes < 0).any():
+                if min_prob_for_slopes(slopes, self.min_prob).any():
                     baseline_logs = raise_to_min_prob(column, self.min_prob)
             logs = logs_for_slopes(logs, slopes, self.min_prob)
             return softmax(
@@ -101,13 +102,14 @@ class MclloMap(CalibrationMap):
         """γ on the diagonal and −γ in the baseline's column, with the limits of `apply`."""
         bias = self._insert_baseline(self.tau, 0.0)
         if (self.gamma == self.gamma[0]).all():
-            return (SoftmaxTerm(1.0, np.full(k, self.gamma[0]), bias, self.min_prob if self.gamma[0] < 0 else 0.0),)
+            return (SoftmaxTerm(1.0, np.full(k, self.gamma[0]), bias, self.min_prob),)
         slopes = self._insert_baseline(self.gamma, 0.0)
         W = np.diag(slopes)
         W[:, self.baseline] -= slopes
-        min_prob = np.where(slopes < 0, self.min_prob, 0.0)
+        min_prob = min_prob_for_slopes(slopes, self.min_prob)
+        zeros_only = not min_prob.any()
         min_prob[self.baseline] = self.min_prob
-        return (SoftmaxTerm(1.0, W, bias, min_prob, zeros_only=not (slopes < 0).any()),)
+        return (SoftmaxTerm(1.0, W, bias, min_prob, zeros_only),)
 
     def describe(self) -> str:
         """The ranges of the parameters, such as `δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""

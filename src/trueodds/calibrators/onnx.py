@@ -101,7 +101,7 @@ class _GraphBuilder:
     def _add_logs(self, suffix: str, term: SoftmaxTerm, input_name: str) -> str:
         """Add the nodes of the logarithms of probabilities, limited below and normalized as the term requires."""
         tiny = np.finfo(np.float64).tiny
-        min_prob = np.broadcast_to(term.min_prob, term.b.shape)
+        min_prob = term.min_prob_by_class
         threshold = tiny if term.zeros_only else np.maximum(min_prob, tiny)
         limited = self.add_node(
             "Max", [input_name, self.add_constant(f"threshold_{suffix}", threshold)], f"limited_{suffix}"

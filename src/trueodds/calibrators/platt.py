@@ -122,8 +122,7 @@ class PlattMap(IterativeOneVsRest):
         curve = self.curves[0]
         if k > 2 or curve.on == "raw":
             return None
-        min_prob = curve.min_prob if curve.slope < 0 else 0.0
-        return (SoftmaxTerm(1.0, np.full(2, curve.slope), np.array([0.0, curve.intercept]), min_prob),)
+        return (SoftmaxTerm(1.0, np.full(2, curve.slope), np.array([0.0, curve.intercept]), curve.min_prob),)
 
     def describe(self) -> str:
         """The parameters, such as `slope 0.55, intercept -0.45`, or the range of the slopes of several curves."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, min_prob_for_slopes
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 
@@ -30,7 +30,7 @@ def read_number(mapping: Mapping[str, Any], key: str, low: float, high: float) -
 
 def reversed_min_prob_to_dict(slope: float, min_prob: float) -> dict[str, float]:
     """`min_prob` as a saved parameter of a curve, which needs it only if its slope is negative and it is no default."""
-    return {"min_prob": min_prob} if slope < 0 and min_prob != MIN_PROB else {}
+    return {"min_prob": min_prob} if min_prob_for_slopes(slope, min_prob) not in (0, MIN_PROB) else {}
 
 
 def read_reversed_min_prob(mapping: Mapping[str, Any]) -> tuple[dict[str, Any], float]:

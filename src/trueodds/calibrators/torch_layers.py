@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from trueodds.calibrators._curves.score_scale import LOGIT
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS, min_prob_for_slopes
 from trueodds.calibrators._splines.confidence_spline import ConfidenceMap
 from trueodds.calibrators._splines.natural_spline import SLOPE_TOLERANCE
 from trueodds.calibrators.base import SoftmaxTerm
@@ -89,7 +89,7 @@ class SoftmaxLayer(torch.nn.Module):
 
     def __init__(self, term: SoftmaxTerm, on_raw_logits: bool) -> None:
         super().__init__()
-        min_prob = np.broadcast_to(term.min_prob, term.b.shape)
+        min_prob = term.min_prob_by_class
         self.on_raw_logits, self.normalized = on_raw_logits, term.normalized
         self.has_min_prob = bool(min_prob.any())
         self.zeros_only = term.zeros_only or bool(min_prob.max() <= MIN_PROB_OF_LOGITS)
@@ -141,12 +141,12 @@ def build_curves(curves: Sequence[Any]) -> torch.nn.Module | None:
         slopes, intercepts = ([getattr(curve, name) for curve in curves] for name in ("slope", "intercept"))
         scales = {curve.on for curve in curves}
         if scales == {"logit"}:
-            min_prob = [curve.min_prob if curve.slope < 0 else 0.0 for curve in curves]
+            min_prob = min_prob_for_slopes(slopes, [curve.min_prob for curve in curves])
             return BetaCurves(slopes, slopes, intercepts, min_prob)
         return ProbabilitySigmoids(slopes, intercepts) if scales == {"raw"} else None
     if all(isinstance(curve, BetaCurve) for curve in curves):
         b, a, c = ([getattr(curve, name) for curve in curves] for name in "bac")
-        return BetaCurves(b, a, c, [0.0] * len(curves))
+        return BetaCurves(b, a, c, np.zeros(len(curves)))
     if all(isinstance(curve, LogOddsSpline) for curve in curves):
         return LogOddsSplines(curves)
     if all(
@@ -165,10 +165,10 @@ class BetaCurves(torch.nn.Module):
 
     on_logs = True
 
-    def __init__(self, b: Sequence[float], a: Sequence[float], c: Sequence[float], min_prob: Sequence[float]) -> None:
+    def __init__(self, b: Sequence[float], a: Sequence[float], c: Sequence[float], min_prob: Array) -> None:
         super().__init__()
-        self.zeros_only = max(min_prob) <= MIN_PROB_OF_LOGITS
-        self.register_buffer("log_min_prob", _to_buffer(_log(np.array(min_prob))))
+        self.zeros_only = bool(min_prob.max() <= MIN_PROB_OF_LOGITS)
+        self.register_buffer("log_min_prob", _to_buffer(_log(min_prob)))
         for name, values in (("a", a), ("b", b), ("c", c)):
             self.register_buffer(name, _to_buffer(values))
 

@@ -17,6 +17,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     Probabilities,
     floored_logs,
+    min_prob_for_slopes,
     normalized_logs,
     softmax,
 )
@@ -60,8 +61,8 @@ class LogLinearMap(CalibrationMap):
         if self.weights.ndim == 2:
             return softmax(self._finite_scores(P) @ self.weights.T + self.bias)
         x: Any = P if self.logits else normalized_logs(P)
-        if (self.weights < 0).any():
-            x = np.where(self.weights < 0, self._finite_scores(P), x)
+        if (is_limited := min_prob_for_slopes(self.weights, self.min_prob) > 0).any():
+            x = np.where(is_limited, self._finite_scores(P), x)
         with np.errstate(divide="ignore", invalid="ignore"):
             return softmax(np.where(self.weights == 0, 0.0, self.weights * x) + self.bias)
 
@@ -71,11 +72,7 @@ class LogLinearMap(CalibrationMap):
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """W and b."""
-        min_prob: float | Array = self.min_prob
-        if self.weights.ndim == 1:
-            is_negative = self.weights < 0
-            min_prob = np.where(is_negative, self.min_prob, 0.0) if is_negative.any() else 0.0
-        return (SoftmaxTerm(1.0, self.weights, self.bias, min_prob, normalized=not self.logits),)
+        return (SoftmaxTerm(1.0, self.weights, self.bias, self.min_prob, normalized=not self.logits),)
 
     def describe(self) -> str:
         """The ranges of weights and biases."""

@@ -122,17 +122,26 @@ def raise_to_min_prob(logs: Array, min_prob: float) -> Array:
     return np.where(is_low, np.log(min_prob), logs) if is_low.any() else logs
 
 
-def logs_for_slopes(logs: Array, slopes: Any, min_prob: float) -> Array:
-    """Logarithms limited below at log(`min_prob`) where the slope of the map, a number or (K,), is negative.
+def min_prob_for_slopes(slopes: Any, min_prob: Any) -> Array:
+    """`min_prob` where the slope of a map is negative, else 0: the smallest probability that the map distinguishes.
 
     With a positive slope an exact zero stays zero. With a negative one it would take the whole row, although the fit
     that found the slope saw `min_prob` in its place.
 
+    >>> min_prob_for_slopes([-1.0, 1.0], 1e-12).tolist()
+    [1e-12, 0.0]
+    """
+    return np.where(np.asarray(slopes) < 0, min_prob, 0.0)
+
+
+def logs_for_slopes(logs: Array, slopes: Any, min_prob: float) -> Array:
+    """Logarithms limited below as `min_prob_for_slopes` says for the slope of the map, a number or (K,).
+
     >>> logs_for_slopes(np.array([[-np.inf, -np.inf]]), np.array([-1.0, 1.0]), 1e-12).round(2).tolist()
     [[-27.63, -inf]]
     """
-    is_negative = np.asarray(slopes) < 0
-    return np.where(is_negative, raise_to_min_prob(logs, min_prob), logs) if is_negative.any() else logs
+    is_limited = min_prob_for_slopes(slopes, min_prob) > 0
+    return np.where(is_limited, raise_to_min_prob(logs, min_prob), logs) if is_limited.any() else logs
 
 
 def one_vs_rest_logs(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
 
+FORECASTS_PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "forecasts.md"
 rng = np.random.default_rng(0)
 P = rng.random(60)
 Y = (rng.random(60) < P).astype(int)
@@ -43,8 +45,9 @@ def test_a_file_of_a_regression_is_referred_to_the_page_of_forecasts(run: Run, f
     for option in ("--probs", "--logits"):
         error = labelled(run(command, heat, "--label", "celsius", option, "predicted", *output).stderr)
         assert error["code"] == "TO106"
-        assert error["fix"].startswith("These look like the outcomes of a regression: turn its forecasts")
-        assert error["fix"].endswith("docs/how_to/forecasts.md shows.")
+        assert error["fix"].startswith("These look like the outcomes of a regression: pass events")
+        (title,) = re.findall(r"documentation, '(.*)'", error["fix"])
+        assert FORECASTS_PAGE.read_text(encoding="utf-8").startswith(f"# {title}\n")
 
 
 def test_a_missing_column_is_answered_with_the_columns_in_their_order(run: Run, folder: Path) -> None:

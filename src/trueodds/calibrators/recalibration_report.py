@@ -251,10 +251,9 @@ def outcome_notes(
         original = "original probabilities mixed likewise, because the log loss of the unmodified ones is infinite"
     evaluation_note = Note(
         "TN508",
-        f"Each fitted map is mixed with a small share of the uniform distribution ({shares}), so that its log loss is"
-        " finite. In the candidate table and the test, the original probabilities are mixed likewise if any is exactly"
-        " 0. The test raises smaller probabilities to the smallest one that this mixture can have. The reported gain"
-        f" is that over {original}.{unchanged}{_assignments_text(choice.assignments)}",
+        f"Fitted maps are mixed with a small share of the uniform distribution ({shares}), so that their log loss is"
+        " finite. If an original probability is exactly 0, the candidate table and the test also mix the original ones."
+        f" The reported gain is over {original}.{unchanged}{_assignments_text(choice.assignments)}",
     )
     pvalue = f"p = {format_number(confirmation.pvalue)}" if confirmation.pvalue >= 0.0001 else "p < 0.0001"
     gain = (

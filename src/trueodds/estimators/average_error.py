@@ -83,13 +83,11 @@ class EqualWeightSums(BinSums):
         return (self.bin_weight > 0) / (self.bin_weight > 0).sum() if self._is_mean_gap else None
 
     def mean_gap_share(self) -> float:
-        """Weight of the bin that is most underweighted, relative to its share of the rows.
+        r"""Weight of the bin that is most underweighted, relative to its share s of the rows.
 
-        Bins that should have equally many rows can differ by one row.
+        For R bins, :math:`|\sum_b s_b g_b| \le R \max_b s_b \cdot \frac1R \sum_b |g_b|`.
         """
-        row_weight = self.view.total / self.view.n_rows
-        largest_share = (self.binned.w.max() - row_weight) / self.view.total
-        return super().mean_gap_share() / max(1.0, largest_share * len(self.binned.w))
+        return super().mean_gap_share() * self.binned.w.mean() / self.binned.w.max()
 
     def _average_gaps(self, w: Array, gap: Array, eligible: Array) -> Array:
         """Average of the gaps (…, bins) over the bins of positive weight."""

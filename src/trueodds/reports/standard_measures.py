@@ -45,8 +45,8 @@ def standard_measures(
 
     The intervals of the O:E ratio and the ICI are computed as by `measure`. The O:E ratio uses `ratio_rng`, by default
     `rng`: with a generator in the initial state of an audit its interval is equal to that of `measure` with the same
-    seed. `mean_gap` is the interval of calibration-in-the-large from `measure`; without it, as if all predicted classes
-    are correct, it is a Wald interval. The ICI has fewer bootstrap resamples than in `measure`.
+    seed. `mean_gap` is the interval of calibration-in-the-large from `measure`; if it is None, because all predicted
+    classes are correct, for example, the Wald interval is used. The ICI has fewer resamples than in `measure`.
     """
     if preds.kind == "multilabel" or preds.w.sum() <= 0:
         return ()

@@ -59,7 +59,7 @@ class CellGaps:
         )
 
     def skewness(self, margin: float) -> tuple[float, float]:
-        """Skewness of the value for its lower and its upper limit, from −1 to 1 in units of the largest possible one.
+        """Skewness of the value for its lower limit (−1 to 0) and upper limit (−1 to 1), in units of the largest one.
 
         More of the rarer outcome than in the sample widens some gaps and narrows others, which count by their variance.
         A gap that is narrowed by more than its size is wider again, with the other sign; `margin` is the half-width of
@@ -201,20 +201,21 @@ def folded_normal_interval(
 ) -> Interval:
     r"""[V − b_high − m_low, V − b_low + m_high]: the value V minus its bias bounds, with margins of the resamples.
 
-    With few cells the upper bound of the bias shrinks every gap by 1.2 standard errors, where the excess is larger, and
-    the lower bound is half of the plug-in excess. With many cells both bounds use the estimated distribution of the
-    gaps, and the margins include the uncertainty of this estimate. They are those of Wilson,
+    With few cells the upper bound of the bias is the excess if every gap is smaller by 1.2 standard errors, and the
+    lower bound is .75 of the plug-in excess, or .5 if the error is clear. With many cells both bounds use the estimated
+    distribution of the gaps, and the margins include the uncertainty of this estimate. They are those of Wilson,
 
     .. math:: m_{high} = e + \sqrt{(z\,\mathrm{sd})^2 + e^2}, \quad
         m_{low} = \sqrt{(z\,\mathrm{sd})^2 + e^2} - e, \quad
         e = g\,\frac{z^2 h}{2n} \sqrt{1 - 4n\,\mathrm{sd}^2 / h^2}
 
     with h = n times the largest influence of one row (`max_influence`), n the effective number of independent rows, and
-    g the `skewness` of the limit, which is 1 or −1 in a single cell. z is the normal quantile, or the `critical_value`
-    for the variance of few clusters. The margins stay positive if outcomes are so rare that the resamples do not vary:
-    without events in a single cell, the interval is the distance of the prediction from Wilson's interval of the rate.
-    If the value is plausible under calibration, the lower limit is at most V minus the `null_quantile` of calibrated
-    models, which is exact at 0. The interval is extended to contain the value. Coverage: study `intervals`.
+    g the `skewness` of the limit, from −1 to 0 for the lower and from −1 to 1 for the upper one. z is the normal
+    quantile, or the `critical_value` for the variance of few clusters. The margins stay positive if outcomes are so
+    rare that the resamples do not vary: without events in a single cell, the interval is the distance of the prediction
+    from Wilson's interval of the rate. If the value is plausible under calibration, the lower limit is at most V minus
+    the `null_quantile` of calibrated models, which is exact at 0. The interval is extended to contain the value.
+    Coverage: study `intervals`.
     """
     z = float(ndtri((1 + level) / 2)) if critical_value is None else critical_value
     shift = z**2 * wilson_shift(sd, n, max_influence)

@@ -8,6 +8,7 @@ from scipy.special import expit, softmax
 from scipy.stats import binom
 
 import trueodds as to
+from tests.data.refused import refused
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_pvalues, negative_log_harmonic_mean, surprisal
 from trueodds.hypotests.omnibus_components import (
@@ -256,6 +257,30 @@ def test_a_tally_answers_too():
     preds = two_classes(0, n=2000, temperature=0.7)
     rows, cells = (to.test(data, "omnibus", resamples=199).pvalue for data in (preds, to.tally(preds)))
     assert rows == cells == 0.005
+
+
+def test_the_effect_of_vectors_from_a_tally_is_that_of_their_rows():
+    # 10 rows with the prediction (.2, .3, .5) and the labels 4, 3, 3; 10 with (.6, .3, .1) and the labels 6, 1, 3.
+    # So few rows are one node, with the debiased square Σ_k (R² − Σ(y − p)²) / (20² − 20) of the residual sums
+    # R = (2, −2, 0) and the squares Σ(y − p)² = 2.8 + 2.1 + 2.5 and 2.4 + 1.3 + 2.5: (8 − 13.6) / 380.
+    P = np.repeat([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], 10, axis=0)
+    preds = to.Predictions(np.repeat([0, 1, 2, 0, 1, 2], [4, 3, 3, 6, 1, 3]), P)
+    for data in (preds, to.tally(preds, lenses=["canonical"], grid=10)):
+        assert to.test(data, lens="canonical", resamples=19).effect == pytest.approx(-((5.6 / 380) ** 0.5))
+
+
+@pytest.mark.parametrize("method", ["omnibus", "consistency", "hosmer_lemeshow"])
+def test_vectors_of_a_tally_of_votes_are_refused_because_their_null_distribution_is_unknown(method):
+    """Labels were drawn instead of votes: p = 1, the text of sign flips, and an effect of −.12 instead of .002."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3) * 2, 200)
+    tally = to.tally(to.Predictions(np.stack([rng.multinomial(5, p) for p in P]), P), lenses=["canonical"], grid=10)
+    settings = {"null": "redraw"} if method == "hosmer_lemeshow" else {}
+    with refused("TO403", "a tally of votes"):
+        to.test(tally, method, lens="canonical", resamples=19, **settings)
+    with refused("TO403", "a tally of votes"):
+        to.measure(tally, "ece", lens="canonical")
+    assert to.measure(tally, "ece", lens="canonical", interval=None).noise_floor is None
 
 
 @pytest.mark.parametrize("component", [*BINARY_COMPONENTS, *vector_components(3)], ids=lambda component: component.name)

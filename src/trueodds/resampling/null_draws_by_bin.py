@@ -102,6 +102,8 @@ def draw_bin_statistics(
             "Use mode='exact', or fixed bins.",
         )
     if any(view.joint for view in estimand.views):
+        if flips_signs:
+            raise _needs_rows_error("a tally of votes")
         return np.stack(
             [
                 _draw_joint_cells(view, cell_statistic, resamples, rng)
@@ -181,12 +183,7 @@ def _draw_joint_cells(view: View, cell_statistic: CellStatistic, resamples: int,
     """Return null draws (draws,) of a joint view, with the labels of a cell of the tally drawn from a multinomial."""
     m = view.p.shape[1]
     if not np.array_equal(view.w, view.n):
-        raise InputError(
-            "TO403",
-            "Null draws of the complete vector of a weighted tally require the rows.",
-            "a weighted tally",
-            "Use mode='exact'.",
-        )
+        raise _needs_rows_error("a weighted tally")
     wy = np.zeros((resamples, cell_statistic.size, m))
     wp = np.zeros((1, cell_statistic.size, m))
     for cell, (count, p) in enumerate(zip(view.n.astype(np.int64), view.p, strict=True)):
@@ -194,6 +191,12 @@ def _draw_joint_cells(view: View, cell_statistic: CellStatistic, resamples: int,
         wp[0, cell_statistic.index[cell]] += count * p
     w = np.bincount(cell_statistic.index, view.w, cell_statistic.size)
     return cell_statistic.statistic(w[None], wp, wy)
+
+
+def _needs_rows_error(data: str) -> InputError:
+    """Return the error TO403 of a tally whose cells do not determine the null distribution of vectors."""
+    problem = f"Null draws of the complete vector of {data} require the rows."
+    return InputError("TO403", problem, data, "Use mode='exact'.")
 
 
 def null_covariance(estimand: Estimand) -> Array:

@@ -6,10 +6,12 @@ import csv
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import trueodds as to
 from tests.cli.conftest import Run
+from trueodds.io.recalibrated_files import rewrite
 
 FORMULA = "=cmd|'/c calc'!A0"
 
@@ -44,6 +46,16 @@ def test_apply_keeps_every_column_and_notes_formulas(run: Run, answers: Path, fo
     assert len(notes(run(*words).stdout)) == 1
     with (folder / "out.csv").open(newline="", encoding="utf-8") as file:
         assert [row["site"] for row in csv.DictReader(file)][:2] == [FORMULA, "+1"]
+
+
+def test_a_formula_is_found_in_any_batch_and_in_quoted_texts_while_they_are_written(folder: Path) -> None:
+    """Lines of the finished file were searched, and a text with a comma or a line break was overlooked."""
+    for texts in (["b", "b", "=f(1,2)"], ["=IF(1\n,2)", "b", "b"], ["b", "b", "b"]):
+        pd.DataFrame({"p": [0.2, 0.7, 0.4], "site": texts}).to_parquet(folder / "a.parquet")
+        source = to.read(folder / "a.parquet", probs="p", label=None, batch_rows=1)
+        written, cell_notes = rewrite(source, lambda P: P, folder / "b.csv")
+        assert (written, len(cell_notes)) == (3, len(set(texts)) - 1)
+        assert rewrite(source, lambda P: P, folder / "b.jsonl")[1] == ()
 
 
 def test_texts_without_effect_are_not_noted(run: Run, folder: Path) -> None:

@@ -256,7 +256,7 @@ def test_recalibrated_fields_become_columns(tmp_path: Path) -> None:
     for form in ("jsonl", "parquet"):
         source = read(open_form(form, tmp_path, nested_rows()), label=None, probs="pairs")
         out = tmp_path / f"out.{form}"
-        assert rewrite(source, lambda Q: Q[:, ::-1], out) == len(P)
+        assert rewrite(source, lambda Q: Q[:, ::-1], out)[0] == len(P)
         written = read(str(out), label="instance.target", probs="pairs.*").collect()
         assert written.classes == ("ant", "cat", "dog")
         np.testing.assert_array_equal(written.p, P[:, [2, 0, 1]])  # those of dog, cat and ant

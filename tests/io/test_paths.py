@@ -76,7 +76,7 @@ def test_a_home_folder_is_expanded_and_one_of_nobody_is_not_found(tmp_path: Path
     monkeypatch.setenv("HOME", str(tmp_path))
     write(tmp_path / "a.csv", columns())
     assert read("~/a.csv").collect().n == 50
-    assert rewrite(read("~/a.csv", label=None), np.asarray, "~/b.csv") == 50
+    assert rewrite(read("~/a.csv", label=None), np.asarray, "~/b.csv")[0] == 50
     assert (tmp_path / "b.csv").exists()
     with pytest.raises(InputError, match="TO301"):
         read("~nosuchuser/a.csv")

@@ -29,7 +29,7 @@ def flattened(P: NDArray[Any]) -> NDArray[Any]:
 def test_every_format_becomes_every_format(tmp_path: Path, kind: str, out: str) -> None:
     table = columns()
     source = read(write(tmp_path / f"a.{kind}", table), label=None, batch_rows=20)
-    assert rewrite(source, flattened, tmp_path / f"out.{out}") == 50
+    assert rewrite(source, flattened, tmp_path / f"out.{out}")[0] == 50
     reread = read(tmp_path / f"out.{out}", weight="w", group=["site", "year"], cluster="patient").collect()
     P = flattened(np.stack([table[f"p_{j}"] for j in range(3)], axis=1))
     np.testing.assert_array_equal(reread.p, P)

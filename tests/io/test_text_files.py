@@ -187,7 +187,7 @@ def test_recalibrated_files_have_decimal_points_whatever_is_read(tmp_path: Path,
     out = tmp_path / f"out{suffix}"
     path = tmp_path / "a.csv"
     path.write_text("label;p_1;w\n0;0,25;1,5\n1;0,5;2,5\n", encoding="utf-8")
-    assert rewrite(read(path, label=None), lambda p: p, out) == 2
+    assert rewrite(read(path, label=None), lambda p: p, out)[0] == 2
     reread_rows = read(out, weight="w").collect()
     assert (reread_rows.p.tolist(), reread_rows.weight.tolist()) == ([0.25, 0.5], [1.5, 2.5])
     if suffix != ".jsonl":
@@ -198,7 +198,7 @@ def test_recalibrated_files_have_decimal_points_whatever_is_read(tmp_path: Path,
 def test_percentages_with_a_decimal_comma_are_read_and_written_as_fractions(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("sep=;\nlabel;p_1\n0;25,0%\n1;74,4%\n", encoding="utf-8")
     assert read(tmp_path / "a.csv").collect().p.tolist() == [0.25, 0.744]
-    assert rewrite(read(tmp_path / "a.csv", label=None), np.asarray, tmp_path / "out.csv") == 2
+    assert rewrite(read(tmp_path / "a.csv", label=None), np.asarray, tmp_path / "out.csv")[0] == 2
     assert (tmp_path / "out.csv").read_text(encoding="utf-8") == "label,p_1\n0,0.25\n1,0.744\n"
 
 

@@ -11,7 +11,7 @@ from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.messages import restate_keywords
 from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, TEXT_FILE_OPTIONS, pop_columns
 from trueodds.cli.saved_files import refuse_repeated
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -123,14 +123,10 @@ def answers(
         measures = _measure_answers(answer_set.predictions, min_prob, level, seed)
         if curve is not None:
             _save_risk_curve(answer_set, curve, level, seed)
-        if out is not None:
-            _write_predictions(answer_set, out)
+        cell_notes = () if out is None else _write_predictions(answer_set, out)
     results = (answer_set, *measures, *([] if threshold is None else [threshold]))
     notes = list(dict.fromkeys(note for result in results for note in result.notes))
-    if out is not None:
-        from trueodds.io.write import formula_notes
-
-        notes += formula_notes(out)
+    notes += cell_notes
     first_notes = [note for note in notes if note.code in DOUBTFUL_SCALE_CODES]
     report = _build_report(files, answer_set, risk, threshold, measures, notes)
     if json_path is not None:
@@ -331,8 +327,11 @@ def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) ->
         diagram.save(path)
 
 
-def _write_predictions(answer_set: Answers, path: str) -> None:
-    """Write probabilities and label, or confidence and correctness, and the question and subgroups if there are any."""
+def _write_predictions(answer_set: Answers, path: str) -> tuple[Note, ...]:
+    """Write probabilities and label, or confidence and correctness, and the question and subgroups if there are any.
+
+    Notes on the cells are returned.
+    """
     import numpy as np
 
     from trueodds.io.write import write_columns
@@ -348,4 +347,4 @@ def _write_predictions(answer_set: Answers, path: str) -> None:
         columns["question"] = answer_set.ids
     for name, labels in preds.group.items():
         columns[f"group_{name}" if name in columns else name] = labels
-    write_columns(path, {name: column.tolist() for name, column in columns.items()})
+    return write_columns(path, {name: column.tolist() for name, column in columns.items()})

@@ -129,10 +129,11 @@ def _apply_to_table(
 
     scale = PercentScale() if percent else None
     with ProgressBar() as progress, _restate_class_errors(roles):
-        rows_written = rewrite(
+        rows_written, cell_notes = rewrite(
             source, recalibrate, out, logits=on_logits, percent=scale, progress=report_in_rows(progress)
         )
-    _print_applied(calibrator, rows_written, out, [*source.notes, *([] if scale is None else scale.notes())])
+    scale_notes = [] if scale is None else scale.notes()
+    _print_applied(calibrator, rows_written, out, [*source.notes, *scale_notes, *cell_notes])
     if roles.logits:
         renamed = [f"{old} → {new}" for old, new in zip(roles.probs, output_column_names(roles), strict=True)]
         listed = ", ".join(renamed if len(renamed) <= MAX_LISTED_ITEMS else [*renamed[:2], "…", renamed[-1]])
@@ -167,7 +168,6 @@ def _apply_to_records(
     abstained = columns.get("abstained", ())
     abstained = [abstained] if isinstance(abstained, str) else abstained
     csv_settings = CsvSettings(columns.get("separator"), columns.get("decimal"))
-    notes: list[Any] = []
     if "confidence" in columns:
         _check_is_for_confidence(calibrator, columns)
         rows_written, notes = recalibrate_stated(
@@ -183,7 +183,7 @@ def _apply_to_records(
         if tuple(calibrator.classes) == CORRECTNESS_CLASSES:
             problem, fix = "The calibrator is for the confidence in an answer, not for options.", "Pass --confidence F."
             raise InputError("TO607", problem, f"--logprobs {columns['logprobs']}", fix)
-        rows_written = recalibrate_options(
+        rows_written, notes = recalibrate_options(
             data,
             lambda log_probs: calibrator.predict_proba(log_probs, logits=True),
             out,
@@ -197,10 +197,8 @@ def _apply_to_records(
 
 def _print_applied(calibrator: Any, rows_written: int, out: str, notes: Sequence[Any]) -> None:
     """Print what was applied, the number of rows, and notes on them."""
-    from trueodds.io.write import formula_notes
-
     output.print_text(f"{calibrator.describe()}\n{rows_written:,} rows written to {out}")
-    for note in [*notes, *formula_notes(out)]:
+    for note in notes:
         output.print_text(f"  {restate_keywords(str(note))}")
 
 

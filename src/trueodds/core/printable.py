@@ -92,7 +92,16 @@ def spreadsheet_text(text: str) -> str:
     ("'=HYPERLINK(A1)", '+ temperature', '-0.5')
     """
     text = to_printable(text)
-    return f"'{text}" if _FORMULA.match(text) else text
+    return f"'{text}" if is_formula(text) else text
+
+
+def is_formula(text: str) -> bool:
+    """Whether spreadsheet programs evaluate a text as a formula that can call functions or programs.
+
+    >>> is_formula("=HYPERLINK(A1)"), is_formula("+1")
+    (True, False)
+    """
+    return _FORMULA.match(text) is not None
 
 
 def printable_json(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.atomic_write import open_atomic
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.probabilities import check_logits, check_probabilities, softmax
@@ -33,8 +33,8 @@ def rewrite(
     logits: bool = False,
     percent: PercentScale | None = None,
     progress: RowProgress | None = None,
-) -> int:
-    """Write the rows of a file again with recalibrated probabilities, and return the number of rows written.
+) -> tuple[int, tuple[Note, ...]]:
+    """Write the rows of a file again with recalibrated probabilities; return their number, and notes on the cells.
 
     The other columns, the names and the order stay; the columns of probabilities hold the new values in float64.
     Columns of logits become columns of probabilities, named ``p_…`` instead. No label is needed: read with
@@ -77,7 +77,7 @@ def rewrite(
                 progress(rows_written, source.rows)
         if percent is not None:
             percent.refuse_fractions()
-    return rows_written
+    return rows_written, writer.notes
 
 
 def _transform_chunks(

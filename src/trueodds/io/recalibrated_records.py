@@ -27,7 +27,7 @@ def recalibrate_stated(
     abstained: Sequence[str] = (),
     csv_settings: CsvSettings = DETECTED,
 ) -> tuple[int, list[Note]]:
-    """Write records with recalibrated confidences, and return their number and notes on the scale.
+    """Write records with recalibrated confidences, and return their number and notes on the scale and the cells.
 
     `transform` maps fractions (n,) to fractions (n,). Percentages are written as numbers from 0 to 100. Records that
     abstain (see `read_answers`) are unchanged.
@@ -44,8 +44,7 @@ def recalibrate_stated(
     fields = [dict(record.fields) for record in records]
     for i, value in zip(answered_numbers, recalibrated.tolist(), strict=True):
         fields[i] = _replace_field(fields[i], confidence, value)
-    _write_records(out, fields)
-    return len(records), notes
+    return len(records), [*notes, *_write_records(out, fields)]
 
 
 def recalibrate_options(
@@ -57,8 +56,10 @@ def recalibrate_options(
     class_names: Sequence[Any],
     abstained: Sequence[str] = (),
     csv_settings: CsvSettings = DETECTED,
-) -> int:
-    """Write records with the recalibrated probabilities of their options in new fields ``p_…``; return their number.
+) -> tuple[int, list[Note]]:
+    """Write records with the recalibrated probabilities of their options in new fields ``p_…``.
+
+    The number of the records and notes on the cells are returned.
 
     `transform` maps log-probabilities (n, K) to probabilities (n, K) of the classes. Records that abstain have empty
     fields.
@@ -86,8 +87,7 @@ def recalibrate_options(
         raise InputError("TO313", problem, repr(clash), "Rename or remove it.")
     for i, row in zip(answered_numbers, transform(np.array(log_probs)).tolist(), strict=True):
         fields[i] |= dict(zip(names, row, strict=True))
-    _write_records(out, fields)
-    return len(records)
+    return len(records), [*_write_records(out, fields)]
 
 
 def _answered_records(
@@ -124,7 +124,7 @@ def _replace_field(fields: Any, name: str, value: Any) -> Any:
     return items
 
 
-def _write_records(out: str, records: list[dict[str, Any]]) -> None:
-    """Write records as a table of their fields; a field that a record does not have is empty."""
+def _write_records(out: str, records: list[dict[str, Any]]) -> tuple[Note, ...]:
+    """Write records as a table of their fields, of which a record may lack some; return notes on the cells."""
     names = list(dict.fromkeys(name for record in records for name in record))
-    write_columns(out, {name: [record.get(name) for record in records] for name in names})
+    return write_columns(out, {name: [record.get(name) for record in records] for name in names})

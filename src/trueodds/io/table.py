@@ -124,7 +124,9 @@ def slice_batches(columns: Mapping[str, Array], size: int) -> Iterator[ColumnBat
 
 
 class Writer(ABC):
-    """A table that is being written into an open file; `target` is its name in errors."""
+    """A table that is being written into an open file; `target` is its name in errors and notes."""
+
+    notes: tuple[Note, ...] = ()  # on the cells that were written
 
     def __init__(self, file: IO[bytes], target: str) -> None:
         self.file = file

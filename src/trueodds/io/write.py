@@ -6,9 +6,9 @@ import csv
 import io
 import json
 import os
-import re
 import zipfile
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,40 +17,19 @@ import numpy as np
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import MAX_VALUE_LENGTH, Note, shorten
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import printable_json, to_printable
+from trueodds.core.printable import is_formula, printable_json, to_printable
 from trueodds.io.conversion import Place, to_array
 from trueodds.io.files import format_of, require_pyarrow
 from trueodds.io.table import Writer, to_list
 
-# At the start of a cell; as in `printable.spreadsheet_text`.
-_FORMULA_IN_LINE = re.compile(rb'(?:^|[,\t])"?(\s*[=+\-@][^,\t\r\n]*?[(|!][^,\t\r\n]*)')
 
-
-def write_columns(path: str, columns: Mapping[str, Any]) -> None:
-    """Write columns of equal length to a file atomically, in the format of the suffix."""
+def write_columns(path: str, columns: Mapping[str, Any]) -> tuple[Note, ...]:
+    """Write columns of equal length to a file atomically, in the format of the suffix; return notes on the cells."""
     target = Path(os.path.expanduser(path))
     file_format = writable_format(target)
     with open_atomic(target, "TO314") as file, make_writer(file_format, file, str(target)) as writer:
         writer.write(columns, 0)
-
-
-def formula_notes(path: str) -> list[Note]:
-    """Return a note if a text of a written CSV file would be evaluated by a spreadsheet program.
-
-    Names and texts are written as they are, because the file will be read again.
-    """
-    if format_of(path, "TO314") != "csv":
-        return []
-    with open(os.path.expanduser(path), "rb") as file:
-        formula = next((match[1] for line in file if (match := _FORMULA_IN_LINE.search(line))), None)
-    if formula is None:
-        return []
-    shown = to_printable(shorten(formula.decode(errors="replace"), MAX_VALUE_LENGTH))
-    text = (
-        f"{path} has texts, such as {shown!r}, that spreadsheet programs evaluate as formulas. They were written as"
-        " they are. Import these columns as text, or write .parquet or .jsonl."
-    )
-    return [Note("TN340", text)]
+    return writer.notes
 
 
 def writable_format(target: Path) -> str:
@@ -101,9 +80,27 @@ class CsvWriter(_TextWriter):
                 flat_columns |= {f"{name}_{j}": cells[:, j].tolist() for j in range(cells.shape[1])}
             else:
                 flat_columns[name] = [_to_csv_cell(cell) for cell in to_list(cells)]
+        if not self.notes:
+            self.notes = self._formula_notes([name for name in flat_columns if start == 0], flat_columns)
         if start == 0:
             self._rows.writerow(flat_columns)
         self._rows.writerows(zip(*flat_columns.values(), strict=True))
+
+    def _formula_notes(self, header: list[str], columns: Mapping[str, list[Any]]) -> tuple[Note, ...]:
+        """Return a note if a text would be evaluated by a spreadsheet program.
+
+        Names and texts are written as they are, because the file will be read again.
+        """
+        cells = chain(header, *columns.values())
+        formula = next((cell for cell in cells if isinstance(cell, str) and is_formula(cell)), None)
+        if formula is None:
+            return ()
+        text = (
+            f"{self.target} has texts, such as {to_printable(shorten(formula, MAX_VALUE_LENGTH))!r}, that spreadsheet"
+            " programs evaluate as formulas. They were written as they are. Import these columns as text, or write"
+            " .parquet or .jsonl."
+        )
+        return (Note("TN340", text),)
 
 
 class JsonLinesWriter(_TextWriter):

@@ -128,6 +128,20 @@ def test_one_buffer_that_is_filled_once_per_model_gives_the_results_of_each_mode
         assert to.measure(models[name], "brier", interval=None).value == pytest.approx(expected, rel=1e-12)
 
 
+def test_batches_of_files_are_not_copied_but_those_of_frames_are(tmp_path, monkeypatch) -> None:
+    copied: list[int] = []
+    monkeypatch.setattr(to.Predictions, "_copy_shared_arrays", lambda preds, *_: copied.append(preds.n))
+    frame = pd.DataFrame({"p_0": [0.5, 0.2], "p_1": [0.5, 0.8], "label": [0, 1]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    for name in ("a.csv", "a.parquet"):
+        assert [batch.n for batch in to.read(tmp_path / name, batch_rows=1).batches()] == [1, 1]
+        assert to.read(tmp_path / name).collect().n == 2
+    assert copied == []
+    assert to.read(frame).collect().n + sum(batch.n for batch in to.read(frame).batches()) == 4
+    assert copied == [2, 2]
+
+
 def test_without_a_copy_the_arrays_are_those_of_the_caller_and_read_only() -> None:
     arrays = input_arrays()
     preds = Predictions(arrays["y"], arrays["P"], copy=False)

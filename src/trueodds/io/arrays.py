@@ -39,6 +39,7 @@ class MappingTable(Table):
 
     has_keys = True
     format = "arrays"
+    shares_memory = True
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
         self.name = "the mapping"

@@ -35,6 +35,7 @@ class ArrowTable(Table):
     """An Arrow table, or a single record batch, in memory."""
 
     format = "PyArrow table"
+    shares_memory = True
 
     def __init__(self, table: Any) -> None:
         if isinstance(table, pa.RecordBatch):
@@ -61,6 +62,7 @@ class ArrowStream(Table):
     """
 
     format = "Arrow stream"
+    shares_memory = True
 
     def __init__(self, reader: Any) -> None:
         self.name = "the Arrow stream"

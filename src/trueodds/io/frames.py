@@ -52,6 +52,7 @@ class FrameTable(Table):
     """A data frame in memory; `column_names` has the names of columns that `frame` lacks because they are repeated."""
 
     format = "frame"
+    shares_memory = True
 
     def __init__(self, frame: Any, column_names: Sequence[str]) -> None:
         self.name = f"the {frame.implementation.value} frame"

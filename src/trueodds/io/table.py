@@ -22,6 +22,7 @@ ColumnBatch = Mapping[str, Array]  # column name -> (n,) or, for a column of lis
 class Table(ABC):
     """Named columns in a fixed order, read again from the start by each call of `column_batches`."""
 
+    shares_memory: ClassVar[bool] = False  # whether batches may be views of arrays of the caller
     has_keys: ClassVar[bool] = False  # whether the table has arrays (n,) or (n, K) under keys instead of columns
     format: ClassVar[str]
     name: str  # file name, or a description such as "pandas frame"; errors begin with it

@@ -124,7 +124,7 @@ class TableSource(Source):
     def batches_after(self, skip_rows: int) -> Iterator[Predictions]:
         """Yield the batches after the first `skip_rows` rows, as in `blocks`; files that end before are not read."""
         for block in self._merge_weightless_blocks(skip_rows):
-            yield self.validate_block(block, is_part=True)
+            yield self.validate_block(block, is_part=True, copy=self._shares_memory)
 
     def batches_with_ids(self, first_table_number: int = 0) -> Iterator[tuple[Predictions, Array]]:
         """Yield each batch with the ids of its rows, (n,) uint64: from the id column, else from the position.
@@ -133,7 +133,8 @@ class TableSource(Source):
         passes its own number, so that the ids of all partitions differ.
         """
         for block in self._merge_weightless_blocks():
-            yield self.validate_block(block, is_part=True), row_ids(block, first_table_number)
+            preds = self.validate_block(block, is_part=True, copy=self._shares_memory)
+            yield preds, row_ids(block, first_table_number)
 
     def file_stamps(self) -> list[list[Any]]:
         """Return name, size and modification time of each file, by which a resumed tally recognizes the files."""
@@ -172,7 +173,8 @@ class TableSource(Source):
             if limit is not None and rows_read * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
                 return None
         # Joined blocks are new arrays; a single one may be a view of the caller's frame.
-        preds = self.validate_block(join_blocks(blocks), is_part=False, copy=len(blocks) == 1)
+        copy = len(blocks) == 1 and self._shares_memory
+        preds = self.validate_block(join_blocks(blocks), is_part=False, copy=copy)
         return preds.with_notes(*self.notes, *copy_notes([table.name for table in self.tables]))
 
     @property
@@ -197,6 +199,11 @@ class TableSource(Source):
         if self.rows is None and len(self.roles.probs) == 1:
             return self._batch_rows  # the length of the lists is unknown before reading
         return min(self._batch_rows, max(MIN_BATCH_ROWS, MAX_BATCH_PROBABILITIES // self._n_classes))
+
+    @property
+    def _shares_memory(self) -> bool:
+        """Whether a block may be a view of the caller's arrays, which can change after it was read."""
+        return any(table.shares_memory for table in self.tables)
 
     @property
     def _n_classes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 
 import numpy as np
@@ -190,6 +191,12 @@ def test_a_damaged_field_is_named(field, content):
         tally_reader.from_dict(damaged)
     assert refused.value.code == "TO402"
     assert f"tally's {field.strip()} is not valid" in str(refused.value)
+
+
+def test_the_checksum_is_that_of_sorted_keys_and_numbers_as_floats():
+    content = {"w": [1, 2.5, True, None, "3"], "n": {"b": 2, "a": -1}, "sha256": "0"}
+    text = b'{"n": {"a": -1.0, "b": 2.0}, "w": [1.0, 2.5, true, null, "3"]}'
+    assert tally_sums.checksum(content) == hashlib.sha256(text).hexdigest()
 
 
 def test_a_change_that_contradicts_no_other_sum_is_recognized_by_the_checksum(content):

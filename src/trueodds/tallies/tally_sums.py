@@ -90,9 +90,17 @@ def checksum(content: Mapping[str, Any]) -> str:
     >>> checksum({"n": 2, "weight": 2.0}) == checksum({"weight": 2, "n": 2.0, "sha256": "..."})
     True
     """
-    text = json.dumps({key: value for key, value in content.items() if key != "sha256"})
-    as_floats = json.loads(text, parse_int=float)
-    return sha256(json.dumps(as_floats, sort_keys=True).encode()).hexdigest()
+    unsigned = _with_floats({key: value for key, value in content.items() if key != "sha256"})
+    return sha256(json.dumps(unsigned, sort_keys=True).encode()).hexdigest()
+
+
+def _with_floats(value: Any) -> Any:
+    """Return a JSON value with floats in place of integers."""
+    if isinstance(value, Mapping):
+        return {key: _with_floats(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_floats(item) for item in value]
+    return float(value) if type(value) is int else value
 
 
 def digest(tally: TallySums) -> str:

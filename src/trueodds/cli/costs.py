@@ -113,7 +113,7 @@ def _read_cost_table(path: str) -> CostTable:
 
 
 def _read_cells(path: str) -> tuple[list[list[str]], str]:
-    """Return the cells of each line that is not empty, read as in a file of predictions, and the decimal mark."""
+    """Return the stripped cells of each line that has any, read as in a file of predictions, and the decimal mark."""
     from trueodds.io.csv_format import DETECTED, detect_format
     from trueodds.io.csv_reader import read_chunks
 
@@ -124,10 +124,9 @@ def _read_cells(path: str) -> tuple[list[list[str]], str]:
     file_format = detect_format(path, DETECTED)
     for note in file_format.notes:
         output.print_text(f"  {note}", err=True)
-    lines = [cells for chunk in read_chunks(path, None, file_format) for _, cells in chunk.records()]
-    return [
-        [cell.strip() for cell in line] for line in lines if any(cell.strip() for cell in line)
-    ], file_format.decimal
+    records = (cells for chunk in read_chunks(path, None, file_format) for _, cells in chunk.records())
+    lines = [[cell.strip() for cell in cells] for cells in records]
+    return [line for line in lines if any(line)], file_format.decimal
 
 
 def _cost_table_error(path: str, got: str) -> InputError:

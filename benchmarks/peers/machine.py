@@ -26,11 +26,20 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
+def machine_name(facts: dict[str, Any]) -> str:
+    """Return the processor and the number of cores, for which results are kept.
+
+    >>> machine_name({"cpu": "AMD EPYC", "cores": 2})
+    'AMD EPYC, 2 cores'
+    """
+    return f"{facts['cpu']}, {facts['cores']} core{'' if facts['cores'] == 1 else 's'}"
+
+
 def format_machine(facts: dict[str, Any]) -> str:
     """Return the facts of `describe_machine` in one line."""
     vector_extension = {True: "AVX-512", False: "no AVX-512", None: "AVX-512 unknown"}[facts["avx512"]]
     return (
-        f"{facts['cpu']}, {facts['cores']} cores, {vector_extension}, {facts['memory_gb']} GB, {facts['system']}, "
+        f"{machine_name(facts)}, {vector_extension}, {facts['memory_gb']} GB, {facts['system']}, "
         f"Python {facts['python']}, load {facts['load']}, {facts['date']}"
     )
 

@@ -178,18 +178,21 @@ def test_the_page_has_a_column_for_each_processor_and_keeps_what_is_not_run_agai
         took(TRUEODDS, [0.004]), took("peer", [0.012]), Measurement("isotonic", TRUEODDS, "", [0.5], [0.5], 1.0, [0.1])
     )
     one_job = make_results(took(TRUEODDS, [0.003]), took("peer", [0.012]))
-    for made in (on_intel, both_jobs):
+    with_more_cores = make_results(took(TRUEODDS, [0.001]), took("peer", [0.006]))
+    with_more_cores.machine = MACHINE | {"cores": 8}
+    for made in (on_intel, both_jobs, with_more_cores):
         page.write_page(made, tmp_path)
     with (tmp_path / "speed.md").open("a", encoding="utf-8") as file:
         file.write(f"\n{page.HAND_WRITTEN}\n\nBy hand.\n")
     page.write_page(one_job, tmp_path)
     lines = (tmp_path / "speed.md").read_text(encoding="utf-8").splitlines()
-    assert "| trueodds | 2 ms | 3 ms | 1.0 MB | 0.100000 |  |" in lines
-    assert "| peer | 10 ms | 12 ms | 1.0 MB | 0.100000 | agrees |" in lines
-    assert f"| {jobs.JOBS[0].title} | 5 | 4 |" in lines
-    assert "- Intel Xeon: peer ÷ ours = 5; CPU 5" in lines
-    assert "- ?: peer ÷ ours = 4; CPU 4" in lines
-    assert "| trueodds |  | 500 ms | 1.0 MB | 0.100000 |  |" in lines
+    assert "| trueodds | 2 ms | 3 ms | 1 ms | 1.0 MB | 0.100000 |  |" in lines
+    assert "| peer | 10 ms | 12 ms | 6 ms | 1.0 MB | 0.100000 | agrees |" in lines
+    assert f"| {jobs.JOBS[0].title} | 5 | 4 | 6 |" in lines
+    assert "- Intel Xeon, 2 cores: peer ÷ ours = 5; CPU 5" in lines
+    assert "- ?, 2 cores: peer ÷ ours = 4; CPU 4" in lines
+    assert "- ?, 8 cores: peer ÷ ours = 6; CPU 6" in lines
+    assert "| trueodds |  | 500 ms |  | 1.0 MB | 0.100000 |  |" in lines
     assert lines[-4:] == ["", page.HAND_WRITTEN, "", "By hand."]
 
 

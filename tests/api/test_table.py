@@ -169,6 +169,17 @@ def test_an_infinite_value_leaves_the_column_without_bold_values() -> None:
     assert r"\infty" in table.to_latex()
 
 
+def test_each_note_is_given_once_with_the_cells_that_it_concerns() -> None:
+    """Each number of bins had a note of its own, six for three models through two lenses."""
+    y = [0, 1, 2] * 7  # 21 rows: bins of fewer than 10 rows in every cell, but not equally many
+    rng = np.random.default_rng(0)
+    models = {name: rng.dirichlet(np.full(3, scale), 21) for name, scale in (("a", 0.3), ("b", 1.0), ("c", 30.0))}
+    table = to.table(y, models, {"ECE": "ece", "cwECE": "sce", "Brier": "brier"}, **FAST)
+    (note,) = [note for note in table.notes if note.code == "TN105"]
+    first = next(note for note in table["a", "ECE"].notes if note.code == "TN105")
+    assert note.text == f"a, b, c (ECE, cwECE), first in a (ECE): {first.text}"
+
+
 def test_models_of_different_rows_are_not_compared_and_a_note_says_so() -> None:
     y, models = outcomes_and_models()
     table = to.table({"a": (y, models["true"]), "b": (y[:-1], models["over_confident"][:-1])}, ["brier"], **FAST)

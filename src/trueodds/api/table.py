@@ -387,16 +387,37 @@ def _doubt_notes(columns: Sequence[_EvaluatedColumn]) -> list[Note]:
 
 
 def _collect_notes(columns: Sequence[MeasureColumn]) -> list[Note]:
-    """Return the notes of all cells; notes with the same text are combined into one, which names their cells."""
-    cells_of_note: dict[Note, dict[str, list[str]]] = {}
+    """Return one note per code, with the cells that it concerns; of different texts, the first is given with its cell.
+
+    The notes of every cell are those of its estimate.
+    """
+    notes_by_code: dict[str, list[tuple[Note, str, str]]] = {}  # with model and label
     for column in columns:
         for name, estimate in column.estimates.items():
             for note in estimate.notes:
-                cells_of_note.setdefault(note, {}).setdefault(name, []).append(column.label)
+                notes_by_code.setdefault(note.code, []).append((note, name, column.label))
     collected = []
-    for note, labels_of_model in cells_of_note.items():
-        models = ", ".join(labels_of_model)
-        labels = list(dict.fromkeys(label for labels in labels_of_model.values() for label in labels))
-        measures = "" if len(labels) == len(columns) else f" ({', '.join(labels)})"
-        collected.append(replace(note, text=f"{models}{measures}: {note.text}"))
+    for cells in notes_by_code.values():
+        first_note, first_name, first_label = cells[0]
+        first = f", first in {first_name} ({first_label})" if any(note != first_note for note, *_ in cells) else ""
+        text = f"{_name_cells([cell[1:] for cell in cells], len(columns))}{first}: {first_note.text}"
+        collected.append(replace(first_note, text=text))
     return collected
+
+
+def _name_cells(cells: Sequence[tuple[str, str]], n_columns: int) -> str:
+    """Return the models of cells, with the labels of their columns unless these are all columns.
+
+    >>> _name_cells([("a", "ECE"), ("b", "ECE"), ("c", "ECE"), ("c", "NLL")], 2)
+    'a, b (ECE); c'
+    """
+    labels_of_model: dict[str, dict[str, None]] = {}
+    for name, label in cells:
+        labels_of_model.setdefault(name, {})[label] = None
+    models_of_labels: dict[tuple[str, ...], list[str]] = {}
+    for name, labels in labels_of_model.items():
+        models_of_labels.setdefault(tuple(labels), []).append(name)
+    return "; ".join(
+        ", ".join(models) + ("" if len(labels) == n_columns else f" ({', '.join(labels)})")
+        for labels, models in models_of_labels.items()
+    )

@@ -76,6 +76,14 @@ def test_coarse_scores_are_noted_only_if_all_rows_were_copied():
         assert copied_row_notes(to.Predictions(np.r_[y, y[:n_copied]], np.r_[p, p[:n_copied]])) == []
 
 
+def test_rows_that_share_only_some_probabilities_are_no_copies():
+    y, P = vectors(k=20)
+    P = np.c_[np.zeros(1000), P, np.zeros(1000)]
+    assert copied_row_notes(to.Predictions(y + 1, P)) == []
+    (note,) = copied_row_notes(to.Predictions(np.r_[y, y[:40]] + 1, np.r_[P, P[:40]]))
+    assert note.text.startswith("40 rows have the same prediction and outcome as another row")
+
+
 def test_the_same_prediction_with_another_outcome_is_no_copy():
     y, P = vectors()
     assert copied_row_notes(to.Predictions(np.r_[y, (y[:100] + 1) % 3], np.r_[P, P[:100]])) == []

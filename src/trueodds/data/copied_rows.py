@@ -47,8 +47,7 @@ def copied_row_notes(preds: Predictions) -> list[Note]:
     """
     if preds.cluster is not None or preds.is_expanded:
         return []
-    hashes = np.sort(_hash_rows(preds.p, _sample_rows(preds, N_SEARCHED if preds.n > MAX_SEARCHED else preds.n)))
-    if np.count_nonzero(hashes[1:] == hashes[:-1]) < MIN_EQUAL:
+    if not _has_equal_predictions(preds):
         return []
     n_counted = preds.n if preds.weight is None else np.count_nonzero(preds.weight)
     for size in SAMPLE_SIZES:
@@ -64,6 +63,28 @@ def copied_row_notes(preds: Predictions) -> list[Note]:
     if (multiple := _common_multiple(preds, rows)) > 1:
         return [_note(f"Each prediction occurs with each outcome in a multiple of {multiple} rows")]
     return []
+
+
+def _has_equal_predictions(preds: Predictions) -> bool:
+    """Return whether several of the searched rows have the same prediction as another one.
+
+    Rows whose first or last probability no other row has are left out before all probabilities are compared.
+    """
+    p, rows = preds.p, _sample_rows(preds, N_SEARCHED if preds.n > MAX_SEARCHED else preds.n)
+    for values in (p,) if p.ndim == 1 else (p[:, 0], p[:, -1], p):
+        hashes = _hash_rows(values, rows)
+        repeated = _repeated_values(hashes)
+        if len(repeated) < MIN_EQUAL:
+            return False
+        if len(repeated) < len(rows) // 8:  # with more, the selection takes longer than it saves
+            rows = rows[np.isin(hashes, repeated)]
+    return True
+
+
+def _repeated_values(x: Array) -> Array:
+    """Return the values of x (n,) that occur several times, each once less often than in x."""
+    x = np.sort(x)
+    return x[1:][x[1:] == x[:-1]]
 
 
 def _note(fact: str) -> Note:
@@ -85,19 +106,20 @@ def _outcomes(preds: Predictions) -> Array:
 
 def _sample_rows(preds: Predictions, size: int) -> Array:
     """Return the numbers of the rows with weight, or of a random sample of about this size."""
-    rows = np.arange(preds.n) if preds.weight is None else np.flatnonzero(preds.weight > 0)
-    size = min(size, MAX_PROBABILITIES // preds.k)
-    if len(rows) <= size:
-        return rows
-    sampled = np.sort(np.random.default_rng(0).integers(len(rows), size=size))
-    return rows[sampled[np.append(True, sampled[1:] > sampled[:-1])]]
+    rows = None if preds.weight is None else np.flatnonzero(preds.weight > 0)
+    n, size = preds.n if rows is None else len(rows), min(size, MAX_PROBABILITIES // preds.k)
+    if n <= size:
+        return np.arange(n) if rows is None else rows
+    sampled = np.sort(np.random.default_rng(0).integers(n, size=size))
+    sampled = sampled[np.append(True, sampled[1:] > sampled[:-1])]
+    return sampled if rows is None else rows[sampled]
 
 
 def _hash_rows(values: Array, rows: Array) -> Array:
     """Return a 64-bit hash of each of some rows of an array (n,) or (n, m); equal rows have equal hashes."""
-    columns = (values if len(rows) == len(values) else values[rows]).reshape(len(rows), -1)
-    hashes = np.zeros(len(columns), dtype=np.uint64)
-    for column in columns.T:
+    columns = values if len(rows) == len(values) else values[rows]
+    hashes = np.zeros(len(rows), dtype=np.uint64)
+    for column in np.atleast_2d(columns.T):
         bits = (column + column.dtype.type(0)).view(f"u{column.itemsize}") if column.dtype.kind == "f" else column
         hashes ^= hashes >> np.uint64(29)  # above, −0 + 0 is 0
         hashes += bits.astype(np.uint64)

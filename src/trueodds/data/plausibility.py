@@ -13,6 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.class_names import labels_are_positions
 from trueodds.data.copied_rows import copied_row_notes
 from trueodds.data.predictions import Predictions
+from trueodds.data.probabilities import largest_probabilities
 from trueodds.data.training_rows import training_row_notes
 
 # Minimum gain of accuracy, in addition to 2/√n: at most 0.03 % of 3,000 random models with 2 to 10 classes reached it.
@@ -112,16 +113,8 @@ def check_class_order(preds: Predictions) -> list[Note]:
 
 def _compare_class_orders(preds: Predictions, rows: slice, min_gain: float) -> tuple[float, float] | None:
     """Return the accuracy, also with the best order of the classes; None for a small gain or below one half."""
-    p, k = preds.p[rows], preds.k
+    k, (_, predicted) = preds.k, largest_probabilities(preds.p[rows], of_size=preds.p.size)
     assert preds.y is not None
-    if p.ndim == 1 or k == 2:  # a comparison, which is many times faster than argmax
-        predicted = p > 1 - p if p.ndim == 1 else p[:, 1] > p[:, 0]
-    else:
-        from trueodds.kernels import map_blocks
-
-        # in blocks, because argmax copies its input
-        blocks = map_blocks(lambda start, stop: p[start:stop].argmax(axis=1), len(p), max(1, BLOCK_SIZE // k))
-        predicted = np.concatenate(blocks)
     w = None if preds.weight is None else preds.weight[rows]
     label, predicted, weight = _count_pairs(preds.y[rows], predicted, w, k)
     total_weight = weight.sum()
@@ -242,23 +235,23 @@ def check_predicted_outcomes(preds: Predictions) -> list[Note]:
         return []
     n_differences, n_rows, expected = 0, 0, 0.0
     for p, y in _counted_blocks(preds):
-        n_differences += int(((p > 0.5 if p.ndim == 1 else p.argmax(axis=1)) != y).sum())
+        n_differences += int((largest_probabilities(p, of_size=preds.p.size)[1] != y).sum())
         if n_differences > MAX_DIFFERENCES * preds.n:  # usually in one of the first blocks
             return []
     for p, y in _counted_blocks(preds):
-        n_rows += len(y)
+        n_rows, p = n_rows + len(y), p.astype(np.float64)
         sharpened = (np.stack([1 - p, p], axis=1) if p.ndim == 1 else p) ** UNDERCONFIDENCE
         expected += float((1 - sharpened.max(axis=1) / sharpened.sum(axis=1)).sum())
     return predicted_outcome_notes(n_differences, n_rows, expected)
 
 
 def _counted_blocks(preds: Predictions) -> Iterator[tuple[Array, Array]]:
-    """Yield the probabilities, as float64, and the labels of the rows of positive weight in blocks."""
+    """Yield the probabilities and the labels of the rows of positive weight in blocks."""
     assert preds.y is not None
     block_rows = max(1, BLOCK_SIZE // preds.k)
     for first in range(0, preds.n, block_rows):
         rows = slice(first, first + block_rows)
-        p, y = preds.p[rows].astype(np.float64), preds.y[rows]
+        p, y = preds.p[rows], preds.y[rows]
         yield (p, y) if preds.weight is None else (p[preds.weight[rows] > 0], y[preds.weight[rows] > 0])
 
 

@@ -258,3 +258,21 @@ def prob_columns(p: Array) -> Array:
     """
     p = p.astype(np.float64, copy=False)
     return two_columns(p) if p.ndim == 1 else p
+
+
+def largest_probabilities(p: Array, *, of_size: int) -> tuple[Array, Array]:
+    """Return the largest probability of each row of p (n,) or (n, K), and its class: the lowest one if several have it.
+
+    `of_size` is the number of values of the table that has these rows. Loading a compiled loop pays for large ones.
+
+    >>> [values.tolist() for values in largest_probabilities(np.array([0.25, 0.5, 0.75]), of_size=3)]
+    [[0.75, 0.5, 0.75], [0, 0, 1]]
+    """
+    if p.ndim == 1 or p.shape[1] == 2:
+        first, second = prob_columns(p).T
+        return np.maximum(first, second), (second > first).astype(np.int64)
+    if of_size < MIN_COMPILED_SIZE:
+        return p.max(axis=1), p.argmax(axis=1)
+    from trueodds.kernels.confidence import row_maxima
+
+    return row_maxima(p)[:2]

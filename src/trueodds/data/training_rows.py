@@ -7,6 +7,8 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds.data.probabilities import largest_probabilities
+from trueodds.data.weights import unit_weights
 
 MIN_ROWS = 30
 MAX_PROBABILITIES = 2**20  # with more, a few fitted parameters do not matter
@@ -94,16 +96,19 @@ def _slope_scores(P: Array, y: Array, slope: float) -> tuple[Array, Array]:
 
 def _compare_accuracy_with_confidence(preds: Predictions, rows: slice) -> tuple[float, float] | None:
     """Return accuracy and mean confidence of some rows if the former is far larger and the slope very steep."""
-    p, y, w = preds.p[rows].astype(np.float64), preds.y, preds.w[rows]
-    assert y is not None
-    y = y[rows]
-    P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+    assert preds.y is not None
+    p, y = preds.p[rows], preds.y[rows]
+    w = unit_weights(len(y)) if preds.weight is None else preds.weight[rows]
     if preds.kind == "confidence":
-        confidence, accuracy = w @ p / w.sum(), w @ y / w.sum()
+        largest, is_correct = p, y
     else:
-        confidence, accuracy = w @ P.max(axis=1) / w.sum(), w @ (P.argmax(axis=1) == y) / w.sum()
+        largest, predicted = largest_probabilities(p, of_size=preds.p.size)
+        is_correct = predicted == y
+    confidence, accuracy = w @ largest / w.sum(), w @ is_correct / w.sum()
     if accuracy < max(MIN_ACCURACY, confidence + MIN_ACCURACY_GAIN):
         return None
+    p = p.astype(np.float64)
+    P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
     scores, variances = _slope_scores(P, y, MIN_SLOPE_LIMIT)
     min_slope = MIN_SLOPE if preds.k == 2 else MIN_SLOPE_OF_CLASSES
     if w @ scores <= 2 * np.sqrt(w * w @ variances) or w @ _slope_scores(P, y, min_slope)[0] <= 0:

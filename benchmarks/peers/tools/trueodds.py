@@ -48,11 +48,14 @@ def make_predictions(arrays: Arrays) -> to.Predictions:
 
 
 def prepare_estimate(name: str, lens: str, **settings: Any) -> Callable[[Arrays], dict[str, TimedCall]]:
-    """Return the function that prepares the calls of an estimator, from predictions and from arrays."""
+    """Return the function that prepares the calls of an estimator, from predictions and from arrays.
+
+    Both keep the rows, as the peers do, however many there are.
+    """
 
     def prepare_calls(arrays: Arrays) -> dict[str, TimedCall]:
         def estimate(data: to.Predictions | tuple[np.ndarray, np.ndarray]) -> float:
-            return to.measure(data, name, lens=lens, interval=None, **settings).value
+            return to.measure(data, name, lens=lens, interval=None, mode="exact", **settings).value
 
         return {
             "": TimedCall(estimate, make_argument=lambda: make_predictions(arrays)),

@@ -7,7 +7,14 @@ from tests.kernels.layouts import LAYOUTS, c_order
 from trueodds.kernels.bin_sums import bin_sums_by_label, class_bin_sums, weighted_bin_sums
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, bin_thresholds, exact_scale, find_bins
 from trueodds.kernels.cell_moments import cell_moments
-from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums, row_maxima
+from trueodds.kernels.confidence import (
+    confidence_and_correctness,
+    confidence_keys,
+    confidence_moments,
+    confidence_sums,
+    row_maxima,
+)
+from trueodds.kernels.score_keys import decode_scores
 
 DTYPES = (np.float16, np.float32, np.float64)
 FIFTEEN = np.arange(16) / 15
@@ -118,6 +125,10 @@ def test_largest_sums_equal_a_plain_loop(k, dtype, layout):
     top, correct, tie_count = confidence_and_correctness(layout(P), y)
     assert top.tolist() == P.max(axis=1).tolist()
     assert correct.tolist() == (P.argmax(axis=1) == y).tolist()
+    assert tie_count == ties
+    keys, tie_count = confidence_keys(layout(P), y)
+    assert decode_scores(keys).tolist() == top.tolist()
+    assert (keys & 1).tolist() == correct.tolist()
     assert tie_count == ties
     top_moments, tie_count = confidence_moments(layout(P), y, 8, 4)
     expected_moments = cell_moments(top, lambda a, b: correct[a:b] - top[a:b].astype(np.float64), 8, 4)

@@ -16,6 +16,7 @@ from trueodds.kernels.bin_sums import add_bin_sums_by_label
 from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins
 from trueodds.kernels.cell_moments import add_cell_moments
 from trueodds.kernels.row_statistics import ROWS_PER_TILE, transpose_rows
+from trueodds.kernels.score_keys import encode_rows, score_bits
 
 MAX_TRANSPOSED_CLASSES = 16  # number of classes above which rows are searched without transposing
 # Number of values per thread task: for short rows, for long rows, which are read faster, and for rows copied first.
@@ -220,6 +221,22 @@ def confidence_and_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
         return ties
 
     return top, correct, sum(map_blocks(find_maxima, len(P), rows_per_task))
+
+
+def confidence_keys(P: Array, y: Array) -> tuple[Array, int]:
+    """Return keys of the largest values and their correctness as `encode_rows` does, and the number of tied rows.
+
+    P is (n, K), y (n,) int64. The keys are (n,).
+    """
+    keys = np.empty(len(P), dtype=score_bits(_empty_maxima(P[:0])).dtype)
+    (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
+
+    def encode_maxima(start: int, stop: int) -> int:
+        top, correct, ties = _find_correctness(as_plain_array(P[start:stop]), y[start:stop])
+        keys[start:stop] = encode_rows(top, correct.astype(np.bool_))
+        return ties
+
+    return keys, sum(map_blocks(encode_maxima, len(P), rows_per_task))
 
 
 def _empty_maxima(P: Array) -> Array:

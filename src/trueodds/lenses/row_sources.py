@@ -11,7 +11,13 @@ from trueodds.core.typing import Array
 from trueodds.kernels import score_keys
 from trueodds.kernels.bin_sums import bin_sums_by_label, class_bin_sums
 from trueodds.kernels.cell_moments import cell_moments, residual_function
-from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums, row_maxima
+from trueodds.kernels.confidence import (
+    confidence_and_correctness,
+    confidence_keys,
+    confidence_moments,
+    confidence_sums,
+    row_maxima,
+)
 
 SAMPLE_SIZE = 1 << 13  # number of scores of a sample, such as to see whether they are rounded
 
@@ -81,9 +87,9 @@ class LargestProbability:
 
     def sort_keys(self) -> Array:
         """Probability and outcome as one sortable number."""
-        encoded = score_keys.encode_rows(self.probabilities(), self.events())
-        assert encoded is not None
-        return encoded
+        keys, ties = confidence_keys(self.P, self.y)
+        self._record_ties(ties)
+        return keys
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""

@@ -82,6 +82,28 @@ def places(workdir: Path) -> Path:
     return workdir
 
 
+@pytest.mark.parametrize("path", ["loop.json", "loop.json/out.json", "~nosuchuser/out.json"])
+@pytest.mark.parametrize("words", ["measure {} --json", "fit {} --out", "tally {} --out", "draw {} --out"])
+def test_an_output_that_leads_nowhere_is_refused_with_its_path(
+    run: Run, overconfident: str, workdir: Path, words: str, path: str
+) -> None:
+    # Path.resolve raised a RuntimeError, which was reported as an internal error.
+    Path("loop.json").symlink_to("loop.json")
+    lines = run(*words.format(overconfident).split(), path).stderr.splitlines()
+    assert lines[:2] == ["error TO602", "problem: The file cannot be written."]
+    assert lines[2].startswith(f"got: {path}: ")
+
+
+def test_a_link_to_no_file_is_refused_with_its_path_where_it_is_read(run: Run, workdir: Path) -> None:
+    # The remedy was to write the same name again.
+    Path("loop.csv").symlink_to("loop.csv")
+    assert run("measure", "loop.csv").stderr.splitlines()[1:4] == [
+        "problem: The symbolic link leads to no file.",
+        "got: 'loop.csv'",
+        "fix: Correct the link.",
+    ]
+
+
 WRITERS = [
     "measure {} --interval none --json",
     "audit {} --resamples 39 --json",

@@ -237,9 +237,9 @@ def test_a_descriptor_goes_on_where_it_stands(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("no/f", "No such file"),
-        ("f/f", "Not a directory"),
-        (".", "Is a directory"),
+        ("no/f", "No such file.*create it"),
+        ("f/f", "Not a directory.*name of the folder"),
+        (".", "Is a directory.*Name a file"),
         ("n" * 256, "too long"),
         ("a\0b", "NUL"),
         ("a\ud800b", "surrogates|ordinal not in range"),  # as the encoding of file names is UTF-8 or ASCII
@@ -251,6 +251,20 @@ def test_a_place_that_cannot_be_written_is_a_coded_error(folder: Path, name: str
         write(f"{folder}/{name}")
     assert caught.value.code == "TO407"
     assert [path.name for path in folder.iterdir()] == ["f"]
+
+
+@pytest.mark.parametrize("name", ["loop", "loop/f"])
+def test_a_symbolic_link_to_itself_is_a_coded_error(folder: Path, name: str) -> None:
+    (folder / "loop").symlink_to("loop")
+    with pytest.raises(InputError, match="symbolic link that leads to itself") as caught:
+        write(f"{folder}/{name}")
+    assert (caught.value.code, caught.value.got) == ("TO407", f"{folder}/{name}: Too many levels of symbolic links")
+
+
+def test_the_folder_of_an_unknown_user_is_a_coded_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises(InputError, match="Got ~nosuchuser/f: No such file"):
+        write("~nosuchuser/f")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")

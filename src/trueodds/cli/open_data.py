@@ -143,7 +143,7 @@ def open_models_by_name(files: Sequence[str], columns: Mapping[str, Any]) -> dic
     A file whose name is a number is an epoch, and its folder is the run.
     """
     names = [_stem(file) for file in files]
-    folders = [Path(os.path.expanduser(file)).resolve().parent for file in files]
+    folders = [Path(os.path.realpath(os.path.expanduser(file))).parent for file in files]
     if len(set(folders)) > 1 and all(map(_is_number, names)):
         names = [f"{folder.name}/{name}" for folder, name in zip(folders, names, strict=True)]
     if repeated_names := {name for name in names if names.count(name) > 1}:

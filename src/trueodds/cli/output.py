@@ -9,7 +9,6 @@ import stat
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import click
@@ -43,16 +42,7 @@ def check_outputs(inputs: Iterable[str], **outputs: str | None) -> None:
     files = {option: path for option, path in destinations.items() if path != "-"}
     _check_distinct(files, inputs)
     for path in files.values():
-        output_path = Path(os.path.expanduser(path))
-        folder = output_path.resolve().parent
-        if output_path.is_dir() or not os.path.basename(path):
-            raise InputError("TO602", "The output path is a folder.", path, "Name a file in the folder.")
-        if not folder.is_dir():
-            raise InputError("TO602", "The output folder does not exist.", str(folder), "Create it first.")
-        target = output_path if output_path.exists() else folder
-        if not os.access(target, os.W_OK):
-            raise InputError("TO602", "The output path cannot be written.", str(target), "Choose another path.")
-        check_writable(output_path, "TO602")
+        check_writable(path, "TO602")
 
 
 def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:

@@ -35,6 +35,12 @@ except ImportError:  # not POSIX
 
 _MAX_BUFFERED_BYTES = 2**26  # bytes buffered in memory for a device or a pipe; more are buffered in a temporary file
 _NOT_REPLACEABLE_ERRORS = (errno.EBUSY, errno.EPERM, errno.EACCES, errno.EXDEV)
+_REMEDIES = {
+    errno.ENOENT: "Check the name of the folder, or create it.",
+    errno.ENOTDIR: "Check the name of the folder.",
+    errno.EISDIR: "Name a file in the folder.",
+    errno.ELOOP: "Remove the symbolic link that leads to itself, or name another file.",
+}
 _UNNAMED_FILE_FLAG = getattr(os, "O_TMPFILE", 0)
 
 
@@ -56,7 +62,8 @@ def open_atomic(path: str | os.PathLike[str], code: str) -> Iterator[IO[bytes]]:
         raise
     except (OSError, UnicodeError) as problem:
         reason = getattr(problem, "strerror", None) or problem
-        fix = "Check the path, its permissions and the space left."
+        remedy = _REMEDIES.get(getattr(problem, "errno", None) or 0)
+        fix = remedy or "Check the path, its permissions and the space left."
         raise InputError(code, "The file cannot be written.", f"{name}: {reason}", fix) from None
 
 

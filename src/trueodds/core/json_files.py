@@ -33,7 +33,8 @@ def read_text(path: str | os.PathLike[str], code: str) -> str:
         with Path(os.path.expanduser(path)).open(encoding="utf-8", newline="") as file:
             return file.read()
     except (OSError, ValueError) as problem:
-        raise InputError(code, "The file cannot be read.", str(problem), "Check the path.") from None
+        reason = getattr(problem, "strerror", None) or problem
+        raise InputError(code, "The file cannot be read.", f"{path}: {reason}", "Check the path.") from None
 
 
 class RepeatedKey(ValueError):

@@ -104,6 +104,8 @@ def matching_files(path: str | os.PathLike[str]) -> list[str]:
         return _partitioned_files(path)
     if os.path.exists(path):
         return [path]
+    if os.path.islink(path):
+        raise InputError("TO301", "The symbolic link leads to no file.", repr(path), "Correct the link.")
     if _REMOTE_PATH.match(path):
         fix = "Copy the file to this machine first, or read it with another library and pass its data frame."
         raise InputError("TO301", "Remote paths are not read.", repr(path), fix)

@@ -66,8 +66,6 @@ def rewrite(
         raise InputError("TO314", "Only files can be rewritten.", source.name, "Use predict_proba on the array.")
     target = Path(os.path.expanduser(out))
     file_format = writable_format(target)
-    if not target.parent.is_dir():
-        raise InputError("TO314", "The output folder does not exist.", str(target.parent), "Create it first.")
     rows_written = 0
     with open_atomic(target, "TO314") as file, make_writer(file_format, file, str(target)) as writer:
         for columns, n in _transform_chunks(source, transform, file_format, logits, percent):

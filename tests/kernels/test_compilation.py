@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from numba.core.caching import FunctionCache
 
 from trueodds import kernels
-from trueodds.core import printable, progress, typing
+from trueodds.core import errors, printable, progress, typing
 from trueodds.kernels.compilation import KernelCache, KernelCacheFile
 
 pytestmark = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
@@ -31,7 +32,7 @@ def package(tmp_path: Path) -> Path:
         (empty / "__init__.py").touch()
     for name in ("__init__.py", "compilation.py", "interrupts.py", "parallel.py"):
         (folder / name).write_text((Path(kernels.__file__).parent / name).read_text(encoding="utf-8"), encoding="utf-8")
-    for module in (typing, progress, printable):
+    for module in (errors, typing, progress, printable):
         (core / Path(module.__file__).name).write_text(
             Path(module.__file__).read_text(encoding="utf-8"), encoding="utf-8"
         )
@@ -41,7 +42,7 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def call(package: Path, cache: str, largest_file: int = -1, **environment: str) -> tuple[int, int]:
+def call(package: Path, cache: str, largest_file: int = -1, n_warnings: int = 0, **environment: str) -> tuple[int, int]:
     """The result of `outer` in a new process, and how many functions were loaded instead of compiled."""
     code = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({largest_file}, -1)); "
     code += "from trueodds.kernels.outer import outer; print(outer(), sum(outer.stats.cache_hits.values()))"
@@ -58,6 +59,7 @@ def call(package: Path, cache: str, largest_file: int = -1, **environment: str) 
         encoding="utf-8",
     )
     value, hits = run.stdout.split()
+    assert run.stderr.count("UserWarning") == n_warnings, run.stderr
     return int(value), int(hits)
 
 
@@ -105,6 +107,58 @@ def test_a_full_disk_neither_stops_a_kernel_nor_leaves_outdated_code(package, la
     assert call(package, "cache", largest_file) == (2, 0)
     assert call(package, "cache") == (2, 0)
     assert call(package, "cache") == (2, 1)
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def alter_the_last_bytes(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20] + b"\0" * 20)
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def fill_with_garbage(file: Path) -> None:
+    file.write_bytes(b"not a pickle")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_a_truncated_file_of_the_cache_is_named_once_and_written_again(package, suffix):
+    # Every call raised EOFError or UnpicklingError, which did not name the file.
+    assert call(package, "cache") == (1, 0)
+    (file,) = (package.parents[1] / "cache").rglob(f"outer.*{suffix}")
+    truncate(file)
+    assert call(package, "cache", n_warnings=1) == (1, 0)
+    assert call(package, "cache") == (1, 1)
+
+
+@pytest.mark.slow
+def test_a_folder_in_place_of_a_file_of_the_cache_is_named_once_and_left_alone(package):
+    assert call(package, "cache") == (1, 0)
+    (file,) = (package.parents[1] / "cache").rglob("outer.*.nbi")
+    file.unlink()
+    file.mkdir()
+    assert call(package, "cache", n_warnings=1) == (1, 0)
+    assert file.is_dir()
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("damage", [truncate, alter_the_last_bytes, empty, fill_with_garbage])
+def test_a_damaged_file_of_the_cache_is_removed_with_a_warning_that_names_it(tmp_path, suffix, damage):
+    key, stored = ("int64", "cpu"), KernelCacheFile(str(tmp_path), "add", "source")
+    stored.save(key, b"machine code")
+    assert stored.load(key) == b"machine code"
+    (file,) = tmp_path.glob(f"*{suffix}")
+    damage(file)
+    with pytest.warns(UserWarning, match=f"{re.escape(str(file))} is damaged .*It was removed; the code is compiled"):
+        assert stored.load(key) is None
+    assert not file.exists()
+    stored.save(key, b"machine code")
+    assert stored.load(key) == b"machine code"
 
 
 def assigned_pairs(kernel):

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -23,6 +24,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels.interrupts import watch_compilations
 
 _FOLDER = Path(__file__).parent
+_CHECKSUM_BYTES = 16
 _TARGET_FILE = "target.json"  # describes the processors on which the code in a folder of machine code runs
 PRECOMPILE_VARIABLE = "TRUEODDS_PRECOMPILE"  # folder to which machine code is written while a platform wheel is built
 _KERNEL_IMPORT = re.compile(r"trueodds\.kernels\.(\w+)")
@@ -88,16 +90,61 @@ class KernelCacheFile(IndexDataCacheFile):
 
     Numba numbers the files. Two processes that compile the function for different types at the same time can choose
     the same number, and one of them later loads the machine code of the other.
+
+    Numba raises the errors of damaged files, such as those that a full disk truncated, in every call. Here each file of
+    machine code ends with its checksum, and a damaged file is removed with a warning, so that it is compiled again.
     """
+
+    def load(self, key: Any) -> Any:
+        """Return the machine code of a key, or None if there is none, or a damaged file."""
+        name = _read_or_remove(self._index_path, lambda: self._load_index().get(key))
+        return None if name is None else _read_or_remove(self._data_path(name), lambda: self._load_data(name))
 
     def save(self, key: Any, data: Any) -> None:
         """Store machine code under its key, in a file that is named after a hash of the key."""
-        names = self._load_index()
+        names = _read_or_remove(self._index_path, self._load_index) or {}
         if key not in names:
             digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
             names[key] = self._data_name(int.from_bytes(digest))
             self._save_index(names)
         self._save_data(names[key], data)
+
+    def _dump(self, obj: Any) -> bytes:
+        """Return a pickle, followed by its checksum, which the reader of the pickle ignores."""
+        pickled: bytes = super()._dump(obj)
+        return pickled + _checksum(pickled)
+
+    def _load_data(self, name: str) -> Any:
+        content = Path(self._data_path(name)).read_bytes()
+        if not content.endswith(_checksum(content[:-_CHECKSUM_BYTES])):
+            raise ValueError("its checksum is wrong")
+        return super()._load_data(name)
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
+
+
+def _read_or_remove(path: str, read: Callable[[], Any]) -> Any:
+    """Return what `read` returns for a file, or None if there is none; remove a damaged file, with a warning."""
+    try:
+        return read()
+    except FileNotFoundError:
+        return None
+    except Exception as problem:  # noqa: BLE001 - what unpickling raises depends on the bytes
+        with suppress(OSError):
+            Path(path).unlink()
+        is_left = os.path.lexists(path)
+        outcome = "Remove it, or set NUMBA_CACHE_DIR to another folder" if is_left else "It was removed"
+        reason = getattr(problem, "strerror", None) or problem
+        _warn_once(f"The file of compiled code {path} is damaged ({reason}). {outcome}; the code is compiled again.")
+        return None
+
+
+@cache
+def _warn_once(text: str) -> None:
+    """Warn; Python alone would repeat the text after a compilation, in which numba changes the filters of warnings."""
+    warnings.warn(text, stacklevel=3)
 
 
 class KernelCache(FunctionCache):

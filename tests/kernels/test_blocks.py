@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trueodds.core.errors import InputError
 from trueodds.kernels import as_plain_array, count_threads, map_blocks, sum_blocks
 from trueodds.kernels.confidence import confidence_sums
 
@@ -128,3 +129,28 @@ def test_every_kernel_is_also_plain_python():
         encoding="utf-8",
     )
     assert run.returncode == 0, run.stdout[-3000:]
+
+
+@pytest.mark.parametrize("setting", ["0", "-1", "abc", "1.5"])
+def test_an_invalid_number_of_threads_is_an_error_that_names_the_variable(monkeypatch, setting):
+    monkeypatch.setenv("TRUEODDS_THREADS", setting)
+    with pytest.raises(
+        InputError, match=f"TO203.*variable TRUEODDS_THREADS must be a positive integer. Got '{setting}'"
+    ):
+        count_threads()
+
+
+@pytest.mark.parametrize("setting", ["0", "abc"])
+def test_an_invalid_number_of_threads_of_numba_is_an_error_that_names_the_variable(setting):
+    # "Number of threads specified must be > 0." was raised in every call.
+    code = "import trueodds as to; to.measure([0, 1], [0.2, 0.9], 'brier', interval=None)"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"NUMBA_NUM_THREADS": setting},
+        encoding="utf-8",
+    )
+    text = "[TO203] The environment variable NUMBA_NUM_THREADS must be a positive integer. Got "
+    assert f"{text}{setting!r}. Unset it, or set NUMBA_NUM_THREADS=1." in run.stderr

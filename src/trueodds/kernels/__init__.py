@@ -4,13 +4,8 @@ Each module contains the kernels of one topic, and Python functions that call th
 are what all kernels share.
 """
 
-from trueodds.kernels.compilation import (
-    as_plain_array,
-    compile_fused,
-    compile_inline,
-    compile_kernel,
-    compile_reordering,
-)
+import sys
+
 from trueodds.kernels.parallel import (
     count_threads,
     draws_per_block,
@@ -18,7 +13,19 @@ from trueodds.kernels.parallel import (
     map_columns,
     map_items,
     map_rows_in_blocks,
+    read_thread_variable,
     sum_blocks,
+)
+
+if "numba" not in sys.modules:
+    read_thread_variable("NUMBA_NUM_THREADS")  # the errors of numba, when it is imported, do not name it
+
+from trueodds.kernels.compilation import (
+    as_plain_array,
+    compile_fused,
+    compile_inline,
+    compile_kernel,
+    compile_reordering,
 )
 
 __all__ = [

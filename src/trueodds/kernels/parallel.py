@@ -7,11 +7,13 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 
+from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 
 S = TypeVar("S")
@@ -24,10 +26,20 @@ _thread_state = threading.local()  # nested calls run serially: a worker that wa
 
 def count_threads() -> int:
     """Return the number of threads: TRUEODDS_THREADS, else the number of cores of this process."""
-    setting = os.environ.get("TRUEODDS_THREADS", "")
-    if setting.isdigit() and int(setting) > 0:
-        return int(setting)
+    if (n_threads := read_thread_variable("TRUEODDS_THREADS")) is not None:
+        return n_threads
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def read_thread_variable(name: str) -> int | None:
+    """Return the number of threads in an environment variable, None if it is not set; raise TO203 if it is invalid."""
+    if not (setting := os.environ.get(name, "")):
+        return None
+    with suppress(ValueError):
+        if (n_threads := int(setting)) > 0:
+            return n_threads
+    fix = f"Unset it, or set {name}=1."
+    raise InputError("TO203", f"The environment variable {name} must be a positive integer.", describe(setting), fix)
 
 
 @lru_cache(maxsize=1)

@@ -174,3 +174,12 @@ def test_meaningless_kernels_and_bandwidths_are_refused() -> None:
     for bandwidth in (0, -1.0, "mean", None, True, math.nan, math.inf):
         with refused("TO203", repr(bandwidth), fix="median"):
             SquaredKernelError(bandwidth=bandwidth)
+
+
+@pytest.mark.parametrize("shape", ["exponential", "gaussian", "tv-exponential"])
+def test_a_bandwidth_near_zero_separates_all_predictions(shape: str) -> None:
+    # A distance divided by the bandwidth overflows, and exp(−∞) is 0.
+    scores = np.array([[0.2], [0.7]])
+    kernel = SimilarityKernel(shape, 1e-310)
+    assert kernel.gram_matrix(scores, scores).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert kernel.decay(scores[:, 0]) is None if shape == "gaussian" else kernel.decay(scores[:, 0]).tolist() == [0, 0]

@@ -264,3 +264,11 @@ def test_edge_data_give_numbers() -> None:
     assert 0 <= estimate.value <= 1
     assert UtilityError().value(View(np.eye(3), np.eye(3))) == 0.0
     assert UtilityError().value(View(np.eye(3), np.eye(3)[[1, 2, 0]])) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("settings", [{"cost": [[1e308, -1e308], [0, 1]]}, {"utility": [1e308, -1e308]}])
+def test_costs_whose_sums_could_overflow_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(to.InputError, match=r"TO203.*at most 1e\+100"):
+        to.measure([0, 1], [0.2, 0.7], "utility", interval=None, **settings)
+    small = {name: (np.array(values) * 1e-208).tolist() for name, values in settings.items()}
+    assert np.isfinite(to.measure([0, 1], [0.2, 0.7], "utility", resamples=19, **small).value)

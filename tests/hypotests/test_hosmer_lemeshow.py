@@ -335,3 +335,10 @@ def test_fitted_that_is_no_boolean_is_refused_by_its_code(value):
 def test_a_null_distribution_is_checked_before_it_is_compared(null) -> None:
     with refused("TO203"):
         HosmerLemeshow(null=null)
+
+
+@pytest.mark.parametrize("p", [5e-324, 1e-310])
+def test_an_event_with_a_probability_near_the_smallest_float_has_an_infinite_statistic(p):
+    # d² / Σp exceeds the largest float; the product of this infinity with a residual of 0 was undefined.
+    assert run_test(to.Predictions([1] + [0] * 19, np.full(20, p))).statistic == np.inf
+    assert run_test(to.Predictions([0] * 20, np.full(20, p)), null="redraw", resamples=19).pvalue == 1.0

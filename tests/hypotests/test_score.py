@@ -6,7 +6,7 @@ import pytest
 import trueodds as to
 from tests import reference
 from trueodds.core.errors import InputError
-from trueodds.hypotests.spiegelhalter import Score, Spiegelhalter
+from trueodds.hypotests.spiegelhalter import Score, Spiegelhalter, _std_and_skewness
 from trueodds.lenses.view import View
 
 SCORES = ("brier", "log_loss")
@@ -208,3 +208,10 @@ def test_spiegelhalter_shares_its_redraws():
         == Spiegelhalter().cell_statistic(view).value()
         == abs(Score().evaluate(view).statistic)
     )
+
+
+def test_the_skewness_of_tiny_variances_is_finite():
+    # Four rows with moments of 1e-220: std = √4e-220 = 2e-110, whose cube is 0, and the skewness 4e-220 / std³ = 5e109.
+    moments = np.full(4, 1e-220)
+    std, skewness = _std_and_skewness(View(p=[0.5] * 4, y=[0, 1, 0, 1]), moments, moments)
+    assert (std, skewness) == pytest.approx((2e-110, 5e109))

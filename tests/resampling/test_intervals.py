@@ -17,7 +17,7 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals import residual_norm, squared_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.intervals.percentile import jackknife
+from trueodds.resampling.intervals.percentile import bca_interval, central_quantiles, jackknife
 from trueodds.resampling.null_distribution import null_draws
 
 
@@ -354,3 +354,43 @@ def test_corp_of_a_calibrated_constant_excludes_0_no_oftener_than_it_may() -> No
         y = (np.random.default_rng(seed).random(n) < 0.98).astype(int)
         excluded += to.measure(to.Predictions(y, [0.98] * n), "corp", resamples=200).interval.low > 0
     assert excluded <= binom.ppf(0.999, sets, 0.05)
+
+
+# Values near the limits of floats
+
+
+def test_bca_is_the_same_for_values_whose_squares_overflow() -> None:
+    rng = np.random.default_rng(0)
+    draws, jackknife_values = rng.exponential(size=199), rng.exponential(size=50)
+    interval, large = (bca_interval(x, x * draws, x * jackknife_values, 0.9) for x in (1.0, 2.0**1000))
+    assert (large.low / 2.0**1000, large.high / 2.0**1000) == pytest.approx((interval.low, interval.high), rel=1e-12)
+
+
+def test_a_limit_among_infinite_draws_is_infinite() -> None:
+    # The interpolation between two infinite draws was NaN. Of 11 draws, 4 are infinite: the 95 % quantile is among
+    # them, and the 5 % quantile is half of the way from 0 to 1.
+    draws = np.append(np.arange(7.0), [np.inf] * 4)
+    assert central_quantiles(draws, 0.9) == pytest.approx((0.5, np.inf))
+    assert central_quantiles(-draws, 0.9) == pytest.approx((-np.inf, -0.5))
+
+
+def test_the_ratio_of_an_event_without_any_expected_one_in_a_resample_has_no_upper_limit() -> None:
+    # Only the first row expects an event, and a resample is without it in (1 − 1/20)^20 = 36 % of cases.
+    p = np.zeros(20)
+    p[0] = 0.3
+    estimate = to.measure(np.arange(20) % 2, p, "o_e", resamples=99)
+    assert estimate.value == pytest.approx(10 / 0.3)
+    assert estimate.interval.high == np.inf
+
+
+def test_ratios_near_the_largest_float_are_compared() -> None:
+    # Event rates of 1/2 and 1/6 over 1e-300 expected events: O:E ratios of 5e299 and 1.67e299, whose squares overflow.
+    y = np.where(np.arange(60) % 2 == 0, np.arange(60) % 4 == 0, np.arange(60) % 12 == 1)
+    groups = to.by_group(Predictions(y, np.full(60, 1e-300), group={"g": np.arange(60) % 2}), "o_e", resamples=39)
+    assert [group.estimate.value for group in groups.groups] == pytest.approx([5e299, 1e300 / 6])
+
+
+def test_a_resample_without_a_row_of_a_class_has_no_kernel_error() -> None:
+    rng = np.random.default_rng(1)
+    P, y = rng.dirichlet(np.ones(4), size=2), rng.integers(0, 4, 2)
+    assert to.measure(y, P, "ece_kde", lens="top-label", resamples=9).value >= 0

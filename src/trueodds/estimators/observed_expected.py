@@ -174,7 +174,7 @@ class ObservedExpected(_StatisticOfTotals):
 
     def statistic_from_totals(self, w: Array, wp: Array, wy: Array) -> Array:
         """Observed over expected events."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             return wy / wp
 
     def expected_if_calibrated(self, view: View) -> float | None:

@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import CHECKED_BY_CLASS, call_user_function
 from trueodds.core.typing import Array
-from trueodds.estimators._decision.costs import Cost, Costs, check_cost
+from trueodds.estimators._decision.costs import MAX_COST, Cost, Costs, are_costs, check_cost
 from trueodds.estimators.base import CellStatistic, Estimator, require_single_rows
 from trueodds.lenses.ranked import rank_classes
 from trueodds.lenses.view import View
@@ -299,12 +299,13 @@ def check_utility(utility: Utility) -> Any:
         table = np.asarray(utility, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         table = np.empty(0)
-    if table.ndim not in (1, 2) or table.shape[-1] < 2 or not len(table) or not np.isfinite(table).all():
+    if table.ndim not in (1, 2) or table.shape[-1] < 2 or not len(table) or not are_costs(table):
         raise InputError(
             "TO203",
             "The utility has an invalid form.",
             describe(utility),
-            "Use 'top', 'top-5', 'class:0', a payoff per class, rows of such payoffs, or a function of P (n, K).",
+            f"Use 'top', 'top-5', 'class:0', a payoff of at most {MAX_COST:g} per class, rows of such payoffs, or a"
+            " function of P (n, K).",
         )
     return tuple(table.tolist()) if table.ndim == 1 else tuple(map(tuple, table.tolist()))
 
@@ -320,10 +321,9 @@ def resolve_payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name:
         return {"cost": -costs.outcome_costs(costs.optimal_actions(P))}
     if callable(utility):
         values = np.asarray(call_user_function("utility", utility, P), dtype=np.float64)
-        if values.shape != P.shape or not np.isfinite(values).all():
-            raise _payoff_error(
-                view, m, f"a function that returns shape {values.shape}", f"Return finite payoffs {P.shape}."
-            )
+        if values.shape != P.shape or not are_costs(values):
+            remedy = f"Return finite payoffs {P.shape} of at most {MAX_COST:g}."
+            raise _payoff_error(view, m, f"a function that returns shape {values.shape}", remedy)
         return {"utility": values}
     if isinstance(utility, str):
         return {utility: _named_payoffs(utility, P, view)}

@@ -20,7 +20,7 @@ from trueodds.core.results import DECISION_LEVEL
 from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
+from trueodds.resampling.pvalues import TIE_TOLERANCE, divide_by_largest, pvalue
 
 LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
@@ -373,8 +373,9 @@ def _rank_and_standardize(values: Array) -> ExtremenessKeys:
     """Rank of each of the values (k,), the number of values at least as large, and its z-score."""
     sorted_values, finite = np.sort(values), np.isfinite(values)
     tie_limits = np.where(finite, values - TIE_TOLERANCE * np.abs(np.where(finite, values, 0.0)), values)
-    scale = values[finite].std() if finite.any() else 0.0
-    zscores = (np.where(finite, values, 0.0) - values[finite].mean()) / scale if scale > 0 else np.zeros(len(values))
+    finite_values = divide_by_largest(np.where(finite, values, 0.0))
+    scale = finite_values[finite].std() if finite.any() else 0.0
+    zscores = (finite_values - finite_values[finite].mean()) / scale if scale > 0 else np.zeros(len(values))
     ranks = len(sorted_values) - np.searchsorted(sorted_values, tie_limits, "left")
     return ExtremenessKeys(ranks, np.where(finite, zscores, values))
 

@@ -112,8 +112,9 @@ class GroupResiduals:
         """Return X², the quadratic form summed over groups, (…), from Σwp and Σwy (…, groups) or (…, groups, m)."""
         residuals = self.residuals(wp, wy)
         quadratic_form = np.zeros(residuals.shape[:-2])
-        for g, form in enumerate(self.form):
-            quadratic_form += ((residuals[..., g, :] @ form) * residuals[..., g, :]).sum(axis=-1)
+        with np.errstate(over="ignore"):  # X² of variances near 0 may be infinite
+            for g, form in enumerate(self.form):
+                quadratic_form += ((residuals[..., g, :] @ form) * residuals[..., g, :]).sum(axis=-1)
         return np.where((np.abs(residuals) > self.tolerance).any(axis=(-2, -1)), np.inf, quadratic_form)
 
     def residuals(self, wp: Array, wy: Array) -> Array:
@@ -187,6 +188,7 @@ def _pearson_form(predicted: Array, sum_of_squared_weights: float) -> tuple[Arra
 
     The form is Σ_k d_k² / (Σw² p_k), which is exact if all rows of a group have the predictions `predicted` (m,).
     """
-    has_variance = predicted > 0
-    form = np.diag(np.where(has_variance, 1 / np.where(has_variance, sum_of_squared_weights * predicted, 1.0), 0.0))
+    variance = sum_of_squared_weights * predicted
+    has_variance = variance >= np.finfo(float).tiny  # the reciprocal of a smaller one would be infinite
+    form = np.diag(np.where(has_variance, 1 / np.where(has_variance, variance, 1.0), 0.0))
     return form, has_variance, max(int(has_variance.sum()) - 1, 0)

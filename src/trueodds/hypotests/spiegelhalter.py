@@ -171,7 +171,7 @@ def _std_and_skewness(view: View, second_moment: Array, third_moment: Array) -> 
     if std == 0:
         return 0.0, 0.0
     w = np.divide(view.sums("ww"), view.w, out=np.zeros(len(view)), where=view.w > 0)
-    return std, float((w * third_moment).sum() / std**3)
+    return std, float((w * third_moment).sum() / std / std / std)  # the third power could underflow
 
 
 @dataclass(frozen=True)

@@ -396,17 +396,17 @@ def _values_and_norms(
     cell_statistics: Sequence[CellStatistic], observed: Sequence[Sums], draws: Sequence[Sums]
 ) -> ViewDraws:
     """Values, centered norms and mean gaps of all views from observed and resampled sums."""
-    values = np.stack(
-        [cell_statistic.statistic(*drawn) for cell_statistic, drawn in zip(cell_statistics, draws, strict=True)]
-    )
-    norms = [
-        cell_statistic.centered_norms(w[0], wp[0], wy[0], drawn)
-        for cell_statistic, (w, wp, wy), drawn in zip(cell_statistics, observed, draws, strict=True)
-    ]
-    existing_norms = [norm for norm in norms if norm is not None]
     mean_gaps = None
-    if len(draws) == 1 and draws[0][1].ndim == 2:  # one score
-        w, wp, wy = draws[0]
-        with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # a resample may have no row of a view
+        values = np.stack(
+            [cell_statistic.statistic(*drawn) for cell_statistic, drawn in zip(cell_statistics, draws, strict=True)]
+        )
+        norms = [
+            cell_statistic.centered_norms(w[0], wp[0], wy[0], drawn)
+            for cell_statistic, (w, wp, wy), drawn in zip(cell_statistics, observed, draws, strict=True)
+        ]
+        if len(draws) == 1 and draws[0][1].ndim == 2:  # one score
+            w, wp, wy = draws[0]
             mean_gaps = ((wy - wp).sum(axis=-1) / w.sum(axis=-1))[None]
+    existing_norms = [norm for norm in norms if norm is not None]
     return ViewDraws(values, np.stack(existing_norms) if len(existing_norms) == len(norms) else None, mean_gaps)

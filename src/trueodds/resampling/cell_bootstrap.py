@@ -57,8 +57,9 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
                 else _draw_binary_bins(binned, n_draws, rng)
             )
             w, wp, wy = (scatter_to_bins(x, binned.bin_index, cell_statistic.size) for x in bin_draws)
-            statistics.append(cell_statistic.statistic(w, wp, wy))
-            norms.append(cell_statistic.centered_norms(observed[0], observed[1], observed[2], (w, wp, wy)))
+            with np.errstate(divide="ignore", invalid="ignore"):  # a resample may have no row of a view
+                statistics.append(cell_statistic.statistic(w, wp, wy))
+                norms.append(cell_statistic.centered_norms(observed[0], observed[1], observed[2], (w, wp, wy)))
         values.append(np.concatenate(statistics))
         defined_norms = [norm for norm in norms if norm is not None]
         norms_by_view.append(np.concatenate(defined_norms) if defined_norms else None)

@@ -23,6 +23,11 @@ def pvalue(observed: float, draws: Array) -> float:
     return float((1 + (draws >= threshold).sum()) / (1 + len(draws)))
 
 
+def divide_by_largest(values: Array) -> Array:
+    """Return values divided by the largest absolute value, so that their squares do not overflow; zeros stay zeros."""
+    return np.asarray(values / np.abs(values).max(initial=np.finfo(float).tiny))
+
+
 def exact_pvalues(observed: Array, values: Array, probabilities: Array) -> tuple[list[float], float]:
     """p-value of each hypothesis, and the family-wise p-value of the smallest of them, from an enumerated null.
 

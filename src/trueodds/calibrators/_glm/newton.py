@@ -55,6 +55,7 @@ class Minimum:
     max_gradient: float  # largest remaining gradient per row
 
 
+@np.errstate(over="ignore", invalid="ignore")  # the curvature at probabilities near 0 may overflow
 def minimize_newton(
     sums: Callable[[Array], Likelihood],
     start: Array,

@@ -157,7 +157,7 @@ def correct_smoothing_bias(rate: Array, score: Array, reference: Array) -> Array
     >>> correct_smoothing_bias(np.array([0.0, 0.04, 0.08, 0.54, 1.0]), np.array(0.1), np.array(0.08)).round(4).tolist()
     [0.0, 0.05, 0.1, 0.55, 1.0]
     """
-    with np.errstate(divide="ignore", invalid="ignore"):  # in the branch that np.where discards
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # in the branch that np.where discards
         below, above = rate * score / reference, 1 - (1 - rate) * (1 - score) / (1 - reference)
     corrected = np.where(rate > reference, above, below)
     return np.asarray(np.clip(np.where(np.minimum(reference, 1 - reference) > 0, corrected, rate), 0.0, 1.0))

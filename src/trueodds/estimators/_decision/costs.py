@@ -16,6 +16,7 @@ Cost = Sequence[Sequence[float]] | Array | Callable[[Array], Array]
 
 # Costs are equal if they differ by less, relative to the largest cost, and thresholds are equal if they differ by less.
 TIE_TOLERANCE = 1e-12
+MAX_COST = 1e100  # squares of sums of larger costs could overflow
 
 
 def check_cost(cost: Cost) -> Any:
@@ -30,11 +31,11 @@ def check_cost(cost: Cost) -> Any:
         table = np.array(cost, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         table = np.empty(0)
-    if table.ndim not in (2, 3) or table.shape[-1] < 2 or not table.size or not np.isfinite(table).all():
+    if table.ndim not in (2, 3) or table.shape[-1] < 2 or not table.size or not are_costs(table):
         raise InputError(
             "TO203",
-            "cost must be a table of finite numbers: one row per action and one column per true class, or one table per"
-            " row.",
+            f"cost must be a table of finite numbers of at most {MAX_COST:g}: one row per action and one column per"
+            " true class, or one table per row.",
             describe(cost),
             "For instance cost=[[0, 5], [1, 0]]: doing nothing costs 5 if class 1 occurs, acting costs 1 if not.",
         )
@@ -42,6 +43,15 @@ def check_cost(cost: Cost) -> Any:
         return tuple(map(tuple, table.tolist()))
     table.flags.writeable = False
     return table
+
+
+def are_costs(table: Array) -> bool:
+    """Return whether a table holds finite numbers, none too large for sums of squares.
+
+    >>> are_costs(np.array([0.0, -5.0])), are_costs(np.array([1e308])), are_costs(np.array([np.nan]))
+    (True, False, False)
+    """
+    return bool((np.abs(table) <= MAX_COST).all())
 
 
 class Costs:
@@ -72,7 +82,7 @@ class Costs:
         has_table_per_row = not callable(cost) and self.table.ndim == 3 and len(self.table) == len(view.w)
         if row is not None and has_table_per_row:
             self.table = self.table[row]
-        is_valid = self.table.ndim in (2, 3) and self.table.shape[-1] == m and np.isfinite(self.table).all()
+        is_valid = self.table.ndim in (2, 3) and self.table.shape[-1] == m and are_costs(self.table)
         if not is_valid or (self.table.ndim == 3 and len(self.table) != n):
             raise InputError(
                 "TO205",

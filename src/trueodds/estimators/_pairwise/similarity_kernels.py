@@ -45,12 +45,13 @@ class SimilarityKernel:
             return _custom_kernel(self.shape, complete_vectors(P), complete_vectors(Q))
         # The exponent is computed in place of the distances: −(d/ν)²/2 or −d/ν.
         k = _distances(P, Q, self.shape)
-        if self.shape == "gaussian":
-            k /= self.bandwidth
-            np.square(k, out=k)
-            k *= -0.5
-        else:
-            k /= -self.bandwidth
+        with np.errstate(over="ignore"):  # exp(−∞) = 0 for a small bandwidth
+            if self.shape == "gaussian":
+                k /= self.bandwidth
+                np.square(k, out=k)
+                k *= -0.5
+            else:
+                k /= -self.bandwidth
         return np.exp(k, out=k)
 
     def diagonal(self, P: Array) -> Array:
@@ -68,7 +69,8 @@ class SimilarityKernel:
         if self.shape not in ("exponential", "tv-exponential"):
             return None
         distance = np.diff(p) * (np.sqrt(2) if self.shape == "exponential" else 1.0)
-        return np.concatenate(([0.0], np.exp(-distance / self.bandwidth)))
+        with np.errstate(over="ignore"):
+            return np.concatenate(([0.0], np.exp(-distance / self.bandwidth)))
 
 
 def kernel_for_view(kernel: str | Similarity, bandwidth: str | float, view: View) -> SimilarityKernel:

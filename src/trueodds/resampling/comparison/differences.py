@@ -22,6 +22,7 @@ from trueodds.resampling.intervals.difference import (
     root_difference_interval,
 )
 from trueodds.resampling.intervals.method import PLAIN_BOOTSTRAP_METHODS
+from trueodds.resampling.pvalues import divide_by_largest
 
 MAX_BISECTIONS = 40  # bisection steps when an interval is inverted to a p-value, which is then exact to 1e-12
 # Cochran (1977, section 2.15): the normal approximation of a mean requires n > 25 G², with the skewness G of the rows.
@@ -337,8 +338,13 @@ class SimultaneousDifferences:
 
 
 def _max_t_statistics(draws: Sequence[Array | None]) -> Array | None:
-    """Largest standardized deviation of each resample over all differences, (draws,); None if none of them varies."""
-    varying = [values for values in draws if values is not None and np.ptp(values) > 0]
+    """Largest standardized deviation of each resample over all differences, (draws,).
+
+    None if none of them varies, or one of them is infinite in a resample.
+    """
+    if any(values is not None and np.isinf(values).any() for values in draws):
+        return None
+    varying = [divide_by_largest(values) for values in draws if values is not None and np.ptp(values) > 0]
     if not varying or len({len(values) for values in varying}) > 1:
         return None
     return np.asarray(np.max([np.abs(values - values.mean()) / values.std(ddof=1) for values in varying], axis=0))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
 from scipy.special import ndtri
 
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
+from trueodds.resampling.intervals.percentile import central_quantiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def debiased_difference_interval(debiased_value: float, plug_in_value: float, dr
     quantiles q at (1 ± level) / 2. Of nominal 95 % intervals with separate margins 93 to 100 % covered the true
     difference in simulations, with the larger margin 95 to 100 %.
     """
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    low, high = central_quantiles(draws, level)
     margin = float(max(high - plug_in_value, plug_in_value - low))
     return Interval(debiased_value - margin, debiased_value + margin, level, "debiased")
 

@@ -14,7 +14,7 @@ from trueodds.estimators.base import CellStatistic, Mean
 from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.pvalues import TIE_TOLERANCE
+from trueodds.resampling.pvalues import TIE_TOLERANCE, divide_by_largest
 
 
 def percentile_interval(draws: Array, level: float) -> Interval:
@@ -22,14 +22,28 @@ def percentile_interval(draws: Array, level: float) -> Interval:
 
     For a statistic with upward bias it is shifted upward and can miss the truth.
     """
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(low), float(high), level, "percentile")
+    low, high = central_quantiles(draws, level)
+    return Interval(low, high, level, "percentile")
 
 
 def basic_interval(value: float, draws: Array, level: float) -> Interval:
     """Percentile interval reflected at the estimate, 2θ̂ − q."""
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(2 * value - high), float(2 * value - low), level, "basic")
+    low, high = central_quantiles(draws, level)
+    return Interval(2 * value - high, 2 * value - low, level, "basic")
+
+
+def central_quantiles(draws: Array, level: float) -> tuple[float, float]:
+    """Return the quantiles of draws at (1 ∓ level) / 2."""
+    return _quantiles(draws, np.array([(1 - level) / 2, (1 + level) / 2]))
+
+
+def _quantiles(draws: Array, probabilities: Array) -> tuple[float, float]:
+    """Two quantiles of draws, which may be infinite: instead of an interpolation that is undefined, the lower draw."""
+    with np.errstate(invalid="ignore"):
+        quantiles = np.quantile(draws, probabilities)
+    if np.isnan(quantiles).any():
+        quantiles = np.where(np.isnan(quantiles), np.quantile(draws, probabilities, method="lower"), quantiles)
+    return float(quantiles[0]), float(quantiles[1])
 
 
 def bca_interval(value: float, draws: Array, jackknife_values: Array, level: float) -> Interval:
@@ -39,7 +53,8 @@ def bca_interval(value: float, draws: Array, jackknife_values: Array, level: flo
 
     is the level of the percentile that replaces Φ(z), with :math:`z_0` from the share of resamples below the estimate
     (and half of those equal to it) and the acceleration a from the skewness of the delete-one values
-    `jackknife_values`. If all resamples are strictly on one side of the estimate, the percentile interval is returned.
+    `jackknife_values`, which is 0 if one of these is infinite. If all resamples are strictly on one side of the
+    estimate, the percentile interval is returned.
     Source: Efron (1987).
     """
     # Rounding must not separate equal values: of a rate with few events, many resamples have the observed value.
@@ -48,13 +63,14 @@ def bca_interval(value: float, draws: Array, jackknife_values: Array, level: flo
     if not 0 < share_below < 1:
         return percentile_interval(draws, level)
     z0 = ndtri(share_below)
-    deviations = jackknife_values.mean() - jackknife_values
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviations = divide_by_largest(jackknife_values.mean() - jackknife_values)  # the skewness has no scale
     squares = deviations * deviations  # products are much faster than the third power
-    scale = 6 * squares.sum() ** 1.5  # 0 without deviations, or if they underflow
+    scale = 6 * squares.sum() ** 1.5  # 0 without deviations, NaN if a delete-one value is infinite
     acceleration = (squares * deviations).sum() / scale if scale > 0 else 0.0
     z = z0 + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
-    low, high = np.quantile(draws, ndtr(z0 + z / (1 - acceleration * z)))
-    return Interval(float(low), float(high), level, "bca")
+    low, high = _quantiles(draws, ndtr(z0 + z / (1 - acceleration * z)))
+    return Interval(low, high, level, "bca")
 
 
 MAX_JACKKNIFE_EVALUATIONS = 5_000  # a statistic without bins is recomputed for each row left out

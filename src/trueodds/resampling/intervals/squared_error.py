@@ -12,6 +12,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
 from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.view import View
+from trueodds.resampling.intervals.percentile import central_quantiles
 from trueodds.resampling.shared_resamples import SharedResamples
 
 
@@ -58,7 +59,7 @@ def debiased_interval(debiased_value: float, plug_in_value: float, draws: Array,
     The resamples T* (`draws`) of a debiased statistic are centered on its plug-in value: drawing the same row several
     times adds the bias again. q_lo and q_hi are their quantiles at (1 ∓ level) / 2.
     """
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    low, high = central_quantiles(draws, level)
     return Interval(
         float(debiased_value - (high - plug_in_value)), float(debiased_value - (low - plug_in_value)), level, "debiased"
     )
@@ -70,7 +71,7 @@ def pair_mean_interval(debiased_value: float, plug_in_value: float, draws: Array
     The resamples of such a T are right-skewed, so the plain upper limit is too low: with it 86 to 93 % of the intervals
     of `skce` cover a truth of a few noise floors, with the larger margin 95 to 100 %.
     """
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    low, high = central_quantiles(draws, level)
     return Interval(
         float(debiased_value - (high - plug_in_value)),
         float(debiased_value + max(high - plug_in_value, plug_in_value - low)),

@@ -82,6 +82,22 @@ def test_null_draws_that_are_kept_reject_the_very_data_sets_that_the_test_reject
     assert simulation.rejection_rate(0.5) == np.mean(anew)
 
 
+@pytest.mark.parametrize("name", ["consistency", "omnibus"])
+@pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical"])
+def test_redrawn_rows_are_drawn_once_per_data_set_and_give_the_p_values_of_the_test(name, lens):
+    # The null draws of redraw="both" were made again for every distortion: 250 s for 30 rows.
+    test = TESTS.make(name, {"resamples": 19, "redraw": "both"})
+    simulation = sets(test, classes(20), lens, n=12, count=3)
+    for x in (0.0, 1.0):
+        truth = simulation.population.true_probabilities(x)
+        for number in range(3):
+            sample = simulation._sample_data_set(truth, number)
+            rng = np.random.default_rng([7, number, 2])
+            known = test(sample, [simulation.population.sample_lens], rng).pvalue
+            assert simulation._data_set_pvalue(number, sample) == known
+    assert len(simulation._null_draws_by_data_set) == 3
+
+
 @pytest.mark.slow
 def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
     # the same rows as with all classes, and labels from the same truth: the shares differ by chance alone.

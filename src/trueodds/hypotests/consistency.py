@@ -168,8 +168,8 @@ class Consistency(HypothesisTest):
         return self._statistic()
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
-        """The statistic through this lens; None if more than labels are redrawn."""
-        if self.redraw != "labels":
+        """The statistic through this lens; None if all labelings are enumerated."""
+        if self.redraw == "all":
             return None
         return Estimand.from_predictions(self._statistic(), lens, preds, self.aggregate or lens.aggregate)
 

@@ -279,7 +279,8 @@ class SimulatedPower:
 
     def _make_null_draws(self, number: int, sample: Predictions, estimand: Estimand) -> Array:
         """Null draws (views, draws) of the data set of this number, which do not depend on its labels."""
-        (draws,) = null_draws(sample, [estimand], self.n_null_draws, np.random.default_rng([self.seed, number, 2]))
+        rng, redraw = np.random.default_rng([self.seed, number, 2]), getattr(self.test, "redraw", "labels")
+        (draws,) = null_draws(sample, [estimand], self.n_null_draws, rng, redraw=redraw)
         return draws
 
     @cached_property

@@ -98,6 +98,13 @@ def test_redrawn_rows_are_drawn_once_per_data_set_and_give_the_p_values_of_the_t
     assert len(simulation._null_draws_by_data_set) == 3
 
 
+def test_a_p_value_is_computed_once_for_the_same_labels_of_a_data_set(monkeypatch):
+    simulation = sets(consistency(resamples=39), classes(20), "confidence", n=4, count=30)
+    rates = [simulation.rejection_rate(x) for x in (0.0, 0.5)]
+    monkeypatch.setattr(simulation, "_data_set_pvalue", None)  # with all labels known, nothing is computed
+    assert [simulation.rejection_rate(x) for x in (0.0, 0.5)] == rates
+
+
 @pytest.mark.slow
 def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
     # the same rows as with all classes, and labels from the same truth: the shares differ by chance alone.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
@@ -221,6 +222,8 @@ class SimulatedPower:
         self.seed, self.progress = seed, progress
         self._undistorted_truth = population.true_probabilities(0.0)
         self._null_draws_by_data_set: dict[int, Array] = {}
+        # By data set and hash of its labels, which similar distortions often share, in particular for few rows.
+        self._pvalues: dict[tuple[int, bytes], float] = {}
         first_sample = self._sample_data_set(self._undistorted_truth, 0)
         # Raises InputError for unsuitable data.
         verdict = test(first_sample, [population.sample_lens], np.random.default_rng(seed))
@@ -241,8 +244,12 @@ class SimulatedPower:
         n_data_sets = self.n_data_sets if n_data_sets is None else min(n_data_sets, self.n_data_sets)
         truth, n_rejected = self.population.true_probabilities(x), 0
         for number in range(n_data_sets):
-            pvalue = self._data_set_pvalue(number, self._sample_data_set(truth, number))
-            if pvalue <= self.alpha + LEVEL_TOLERANCE:  # false for an undefined p-value (NaN)
+            sample = self._sample_data_set(truth, number)
+            assert sample.y is not None
+            key = number, blake2b(sample.y.tobytes(), digest_size=16).digest()
+            if key not in self._pvalues:
+                self._pvalues[key] = self._data_set_pvalue(number, sample)
+            if self._pvalues[key] <= self.alpha + LEVEL_TOLERANCE:  # false for an undefined p-value (NaN)
                 n_rejected += 1
             if self.progress:
                 self.progress((number + 1) / n_data_sets)

@@ -381,7 +381,11 @@ def _fit_recalibration(
     from trueodds.calibrators.fitting import fit
 
     if preds.kind == "multilabel":
-        return None, [Note("TN208", "Recalibration requires mutually exclusive classes. Fit one calibrator per label.")]
+        text = (
+            "Recalibration requires mutually exclusive classes. Fit one calibrator per label:"
+            " Predictions(Y[:, j], P[:, j])."
+        )
+        return None, [Note("TN208", text)]
     test_alpha = recalibration_alpha(results.tests[0], alpha)
     report = fit(AutoSpec(alpha=test_alpha, rng=rng), preds, keep_held_out=True).report
     diagrams = diagrams_before_and_after(preds, report, level)

@@ -41,6 +41,15 @@ def test_everything_but_the_probabilities_is_kept() -> None:
         recalibrated.p[0, 0] = 1.0
 
 
+def test_a_tuple_of_arrays_is_recalibrated_as_its_predictions() -> None:
+    calibrator = to.fit((Y, P), "temperature")
+    recalibrated = calibrator.recalibrate((Y, P))
+    assert (recalibrated.p == calibrator.predict_proba(P)).all()
+    assert [note.code for note in recalibrated.notes] == ["TN164"]
+    with pytest.raises(InputError, match="TO501"):
+        calibrator.recalibrate((Y % 2, P[:, :2] / P[:, :2].sum(axis=1, keepdims=True)))
+
+
 def test_votes_are_kept() -> None:
     votes = np.random.default_rng(0).multinomial(5, P)
     recalibrated = to.fit(Predictions(Y, P), "temperature").recalibrate(Predictions(votes, P))

@@ -76,13 +76,19 @@ def check_column_order(table: Any, classes: tuple[Any, ...]) -> None:
         )
 
 
-def check_predictions(preds: Any, classes: tuple[Any, ...]) -> None:
-    """Raise TO203 for anything but Predictions, and TO501 for other classes or another order."""
+def resolve_predictions(preds: Any, classes: tuple[Any, ...]) -> Predictions:
+    """Return Predictions, or those of a tuple (y_true, y_prob), for a calibrator of these classes.
+
+    Raises TO203 for anything else, and TO501 for other classes or another order.
+    """
+    if isinstance(preds, tuple) and len(preds) == 2:
+        preds = Predictions(*preds)
     if not isinstance(preds, Predictions):
         fix = "Pass Predictions(y_true, y_prob), or call predict_proba for probabilities alone."
         raise InputError("TO203", "`preds` must be Predictions.", describe(preds), fix)
     if preds.kind != "multilabel":
         check_class_names(preds.classes, classes)
+    return preds
 
 
 def check_class_names(names: tuple[Any, ...], classes: tuple[Any, ...]) -> None:

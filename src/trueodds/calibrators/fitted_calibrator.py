@@ -17,13 +17,13 @@ from trueodds.calibrators.calibrator_predictions import (
     add_note,
     check_class_count,
     check_column_order,
-    check_predictions,
     check_prob_matrix,
     class_names_array,
     independent_labels_error,
     logit_columns,
     missing_logits_error,
     replace_probabilities,
+    resolve_predictions,
 )
 from trueodds.calibrators.saved_parameters import (
     REFIT_HINT,
@@ -178,13 +178,13 @@ class FittedCalibrator(Result):
         return interval
 
     @checks_arguments
-    def recalibrate(self, preds: Predictions) -> Predictions:
+    def recalibrate(self, preds: Predictions | tuple[ArrayLike, ArrayLike]) -> Predictions:
         """Recalibrate predictions; labels, weights, groups, clusters and all else that belongs to the rows is kept.
 
         Parameters
         ----------
-        preds : Predictions
-            Predictions for the classes of the calibrator, in its order.
+        preds : Predictions or tuple
+            Predictions for the classes of the calibrator, in its order, or the tuple `(y_true, y_prob)`.
 
         Returns
         -------
@@ -195,8 +195,7 @@ class FittedCalibrator(Result):
         Raises
         ------
         InputError
-            TO203 for anything but Predictions, TO501 for other classes, TO502 for independent labels, TO509 if logits
-            are needed.
+            TO203 for other data, TO501 for other classes, TO502 for independent labels, TO509 if logits are needed.
 
         Examples
         --------
@@ -207,7 +206,7 @@ class FittedCalibrator(Result):
         >>> recalibrated.p.round(2)[0].tolist(), recalibrated.group["site"].tolist()
         ([0.25, 0.75], ['a', 'a', 'b', 'b'])
         """
-        check_predictions(preds, self.classes)
+        preds = resolve_predictions(preds, self.classes)
         recalibrated = replace_probabilities(preds, self.predict_proba(preds, logits=self.calibration_map.logits))
         if self.fingerprint is None or BatchFingerprints.from_predictions(preds).single_name != self.fingerprint:
             return recalibrated

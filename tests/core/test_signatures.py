@@ -19,15 +19,19 @@ from trueodds.core.signatures import checks_arguments
 Y, P = [0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4]
 W = [1.0, 2.0, 1.0, 1.0]
 OF_ROWS = {
-    "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
-    "weights": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
-    "sample_weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
-    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…)",
-    "groups": "Groups belong to the rows: Predictions(y_true, y_prob, group=…)",
-    "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…).",
-    "classes": "The names of the classes belong to the rows: Predictions(y_true, y_prob, classes=…).",
-    "sum_tolerance": "The tolerance belongs to the rows: Predictions(y_true, y_prob, sum_tolerance=…).",
-    "logits": "Predictions.from_logits(y_true, logits).",
+    "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…), or read(path, weight=…).",
+    "weights": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…), or read(path, weight=…).",
+    "sample_weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…), or read(path, weight=…).",
+    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…), or read(path, group=…);",
+    "groups": "Groups belong to the rows: Predictions(y_true, y_prob, group=…), or read(path, group=…);",
+    "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…), or read(path, cluster=…).",
+    "classes": "The names of the classes belong to the rows: Predictions(y_true, y_prob, classes=…),"
+    " or read(path, classes=…).",
+    "sum_tolerance": "The tolerance belongs to the rows: Predictions(y_true, y_prob, sum_tolerance=…),"
+    " or read(path, sum_tolerance=…).",
+    "logits": "Predictions.from_logits(y_true, logits), or read(path, logits=…).",
+    "label": "Columns are named in read: pass read(path, label=…) as the data.",
+    "probs": "Columns are named in read: pass read(path, probs=…) as the data.",
 }
 
 
@@ -42,6 +46,13 @@ def message(call: Callable[[], Any]) -> str:
 @pytest.mark.parametrize("name", OF_ROWS)
 def test_every_verb_says_where_an_argument_of_the_rows_belongs(verb: str, name: str) -> None:
     assert OF_ROWS[name] in message(lambda: getattr(to, verb)(Y, P, **{name: W}))
+
+
+def test_what_makes_predictions_does_not_refer_columns_to_read() -> None:
+    assert message(lambda: Predictions(Y, probs=P)).endswith("Did you mean y_prob?")
+    assert "Known: y_true" in message(lambda: Predictions(Y, P, label=Y))
+    assert "pass read(path, label=…)" in message(lambda: to.table({"a": (Y, P)}, ["ece"], label="churned"))
+    assert "pass read(path, label=…)" in message(lambda: to.compare((Y, P), (Y, P), label="churned"))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +83,10 @@ def test_predictions_name_the_argument_that_is_meant(name: str, argument: str) -
         (lambda: to.calibrators.Platt(minprob=0.1), "Platt has no argument 'minprob'. Did you mean min_prob?"),
         (lambda: to.calibrators.temperature(0.1), "Temperature takes no positional arguments. Got 1 argument."),
         (lambda: to.calibrators.Platt().fit(P, Y, weights=W), "has no argument 'weights'. Did you mean sample_weight?"),
-        (lambda: to.ReliabilityDisplay.from_predictions(Y, P, weight=W), "Predictions(y_true, y_prob, weight=…)."),
+        (
+            lambda: to.ReliabilityDisplay.from_predictions(Y, P, weight=W),
+            "Predictions(y_true, y_prob, weight=…), or read(path, weight=…).",
+        ),
         (lambda: to.fit(Y, P, "platt").predict_proba(P, logit=True), "Did you mean logits?"),
         (lambda: to.ReliabilityDisplay.from_estimator(None), "Display.from_estimator needs X."),
     ],

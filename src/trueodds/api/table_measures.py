@@ -11,6 +11,7 @@ import numpy as np
 from trueodds.api.arguments import add_seed, resolve_method
 from trueodds.binning.partition_by_name import PARTITION_SETTINGS
 from trueodds.core.errors import InputError, describe
+from trueodds.core.signatures import describe_row_argument
 from trueodds.core.suggestions import resolve_synonym
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
@@ -110,7 +111,10 @@ def choose_columns(
             columns.append(RequestedColumn(column_label, method, lens))
     if unused := [name for name in settings if name not in used]:
         raise InputError(
-            "TO202", "No named measure of this table has this setting.", ", ".join(unused), "Leave it out."
+            "TO202",
+            "No named measure of this table has this setting.",
+            ", ".join(unused),
+            describe_row_argument(unused[0]) or "Leave it out.",
         )
     return columns
 

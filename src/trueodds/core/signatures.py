@@ -14,24 +14,35 @@ from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Where an argument of `Predictions` belongs if it is passed to another function.
+# Where an argument belongs that describes the rows, if it is passed to another function than the one that has it.
 _HINT_OF_ROW_ARGUMENT = {
-    "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
-    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit and by_group analyze each group.",
-    "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…).",
-    "classes": "The names of the classes belong to the rows: Predictions(y_true, y_prob, classes=…).",
-    "sum_tolerance": "The tolerance belongs to the rows: Predictions(y_true, y_prob, sum_tolerance=…).",
-    "logits": "Logits are read by Predictions.from_logits(y_true, logits).",
+    "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…), or read(path, weight=…).",
+    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…), or read(path, group=…); audit and"
+    " by_group analyze each group.",
+    "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…), or read(path, cluster=…).",
+    "classes": "The names of the classes belong to the rows: Predictions(y_true, y_prob, classes=…), or read(path,"
+    " classes=…).",
+    "sum_tolerance": "The tolerance belongs to the rows: Predictions(y_true, y_prob, sum_tolerance=…), or read(path,"
+    " sum_tolerance=…).",
+    "logits": "Logits are read by Predictions.from_logits(y_true, logits), or read(path, logits=…).",
 }
+_READING_ARGUMENTS = (
+    "label", "probs", "confidence", "correct", "predicted", "multilabel", "votes", "row_id", "missing", "batch_rows",
+    "engine", "separator", "decimal",
+)  # fmt: skip
 
 
 def describe_row_argument(name: str) -> str | None:
     """Return where an argument belongs that describes the rows, under any of its usual names; None for any other.
 
     >>> describe_row_argument("sample_weight")
-    'Weights belong to the rows: Predictions(y_true, y_prob, weight=…).'
+    'Weights belong to the rows: Predictions(y_true, y_prob, weight=…), or read(path, weight=…).'
+    >>> describe_row_argument("label")
+    'Columns are named in read: pass read(path, label=…) as the data.'
     >>> describe_row_argument("bins")
     """
+    if name in _READING_ARGUMENTS:
+        return f"Columns are named in read: pass read(path, {name}=…) as the data."
     arguments = resolve_synonym(name, _HINT_OF_ROW_ARGUMENT)
     return _HINT_OF_ROW_ARGUMENT[arguments[0]] if arguments else None
 
@@ -156,7 +167,8 @@ def keyword_names(parameters: Any) -> list[str]:
 def unknown_argument_error(name: str, argument: str, known: Sequence[str]) -> InputError:
     """Return the error of a keyword that a function does not have, with the one that may be meant."""
     argument = argument[:80]
-    hint = None if resolve_synonym(argument, known) else describe_row_argument(argument)
+    makes_predictions = name.startswith(("Predictions", "read")) and argument in _READING_ARGUMENTS
+    hint = None if makes_predictions or resolve_synonym(argument, known) else describe_row_argument(argument)
     fix = hint or did_you_mean(argument, known) or (list_names(known) if known else "It takes no keywords.")
     return InputError("TO202", f"{name} has no argument {argument!r}.", "", fix)
 

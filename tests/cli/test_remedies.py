@@ -38,6 +38,28 @@ def test_columns_of_logits_are_named_as_they_are_called(run: Run, folder: Path) 
     assert run("measure", logits, "--logits", "z_*").exit_code == 0
 
 
+def test_numbered_columns_are_named_by_a_pattern_that_matches_nothing_else(run: Run, folder: Path) -> None:
+    numbered = {f"p{i}": np.full_like(P, 0.2) for i in range(1, 6)}
+    error = labelled(run("measure", table(folder / "five.csv", label=Y, **numbered)).stderr)
+    assert error["fix"] == "If p1, p2, p3, … are meant, pass --probs 'p*'; if they are logits, pass --logits 'p*'."
+    error = labelled(run("measure", table(folder / "more.csv", label=Y, price=P, **numbered)).stderr)
+    assert error["fix"].endswith("Only * is a wildcard. Select one or more with --probs.")
+
+
+def test_an_array_of_logits_is_named_if_probabilities_are_missing(run: Run, folder: Path) -> None:
+    file = str(folder / "logits.npz")
+    np.savez(file, label=Y, logits=np.stack([-P, P], axis=1))
+    assert labelled(run("measure", file).stderr)["fix"] == "If logits holds the logits, pass --logits logits."
+    assert run("measure", file, "--logits", "logits").exit_code == 0
+
+
+def test_columns_of_which_a_class_is_missing_are_recognized_by_their_sums(run: Run, folder: Path) -> None:
+    three = table(folder / "three.csv", label=Y, a=0.25 + 0 * P, b=0.5 + 0 * P, c=0.25 + 0 * P)
+    error = labelled(run("measure", three, "--probs", "a,b").stderr)
+    assert error["code"] == "TO104"
+    assert "If a class is missing, pass the columns of all classes; if these are logits" in error["fix"]
+
+
 @pytest.mark.parametrize("command", ["audit", "measure", "test", "tally"])
 def test_a_file_of_a_regression_is_referred_to_the_page_of_forecasts(run: Run, folder: Path, command: str) -> None:
     heat = table(folder / "heat.csv", celsius=20 * P + 10.05, predicted=20 * P + 9.0)
@@ -46,8 +68,9 @@ def test_a_file_of_a_regression_is_referred_to_the_page_of_forecasts(run: Run, f
         error = labelled(run(command, heat, "--label", "celsius", option, "predicted", *output).stderr)
         assert error["code"] == "TO106"
         assert error["fix"].startswith("These look like the outcomes of a regression: pass events")
-        (title,) = re.findall(r"documentation, '(.*)'", error["fix"])
+        (title,) = re.findall(r"documentation, '(.*?)'", error["fix"])
         assert FORECASTS_PAGE.read_text(encoding="utf-8").startswith(f"# {title}\n")
+        assert error["fix"].endswith(" If the labels are not in 'celsius', name their column: --label C.")
 
 
 def test_a_missing_column_is_answered_with_the_columns_in_their_order(run: Run, folder: Path) -> None:

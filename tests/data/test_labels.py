@@ -129,7 +129,9 @@ def test_outcomes_of_a_regression_are_recognized_as_text() -> None:
 
 def test_counts_beside_one_number_per_row_may_be_outcomes_of_a_regression_or_classes() -> None:
     for forecasts in (FORECASTS, P2):
-        with refused("TO105", "7 in row 0", fix="probabilities of all; if they are the outcomes of a regression"):
+        with refused("TO105", "7 in row 0", fix="probabilities of all, or"):
+            Predictions([7, 0, 3], forecasts)
+        with refused("TO105", fix="Predictions.from_confidence(p, correct); if they are the outcomes of a regression"):
             Predictions([7, 0, 3], forecasts)
     with refused("TO106", "0.3 in row 0", fix="shares; for the outcomes of a regression"):
         Predictions([0.3, 0.6, 0.1], P2)

@@ -79,6 +79,13 @@ def test_rows_off_by_more_than_the_tolerance_are_refused_and_the_worst_is_named(
         Predictions([0, 1, 1], [[0.5, 0.5], [0.45, 0.5], [0.4, 0.4]])
 
 
+def test_a_missing_class_is_suggested_only_if_no_sum_exceeds_1() -> None:
+    with refused("TO104", fix="If a class is missing, pass the columns of all classes; if these are logits"):
+        Predictions([0, 1], [[0.5, 0.2], [0.4, 0.3]])
+    with refused("TO104", fix="If these are logits"):
+        Predictions([0, 1], [[0.5, 0.2], [0.9, 0.3]])
+
+
 def test_sum_tolerance_admits_a_rounded_table() -> None:
     P = [[0.33, 0.33, 0.33], [0.5, 0.25, 0.25]]
     with refused("TO104", "0.99", "row 0"):

@@ -132,9 +132,10 @@ def restate_error(error: InputError) -> InputError:
     if keyword := _KEYWORD_PATTERN.fullmatch(got):
         option = _OPTION_OF_KEYWORD[keyword["name"]][0]
         got = _format_option(keyword)
-        has_other_remedy = "--separator" in fix or "invisible" in fix
+        has_other_remedy = "pass --" in fix or "invisible" in fix
         if is_missing_column and option not in fix and not has_other_remedy:
-            fix += f" Select one with {option}." if fix.startswith("The ") else f" Select it with {option}."
+            selected = "one or more" if keyword["name"] in _LIST_KEYWORDS else "one"
+            fix += f" Select {selected if fix.startswith('The ') else 'it'} with {option}."
     if not error.code.startswith("TO3"):  # errors of files, whose problem may begin with a name such as label=1.csv
         problem = _replace_underscored_keywords(_KEYWORD_PATTERN.sub(_format_quoted_option, problem))
     if error.code == "TO109":  # the arguments of the Python function are columns here

@@ -99,8 +99,11 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
             if y.min() == 1:
                 fix = f"If they start at 1, subtract 1, or p{fix[1:]}"
         elif is_single and n_labels > k:
-            fix = "If these are classes, select the probabilities of all"
-            fix += f"; if they are the outcomes of a regression, {REGRESSION_REMEDY}"
+            fix = (
+                "If these are classes, select the probabilities of all, or pass the confidence in the predicted class"
+                " and whether it is correct: Predictions.from_confidence(p, correct); if they are the outcomes of a"
+                f" regression, {REGRESSION_REMEDY}"
+            )
         refuse_first_invalid(y, (y < 0) | (y >= k), "TO105", f"Labels must lie in 0..{k - 1}.", fix)
     return y.astype(np.int64, copy=False)
 

@@ -118,6 +118,8 @@ def _check_row_sums(
     if largest > tolerance:
         n_invalid = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
         fix = f"If these are logits, {LOGITS_REMEDY}; if labels are independent, use Predictions.from_multilabel."
+        if bool((_sum_rows(p) <= 1 + tolerance).all()):
+            fix = f"If a class is missing, pass the columns of all classes; i{fix[1:]}"
         if largest <= MAX_ROUNDING_DEVIATION:
             argument = predictions_call(f"sum_tolerance={round_up(largest):g}")
             fix = f"If the table was rounded, pass {argument}; i{fix[1:]}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.data.labels import UNKNOWN_LABEL_TEXT, compare_labels, suggest_classes
+from trueodds.data.labels import REGRESSION_REMEDY, UNKNOWN_LABEL_TEXT, compare_labels, suggest_classes
 from trueodds.data.remedies import number_text_remedies, restate_own_arguments
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
@@ -98,7 +98,10 @@ class Block:
                 self.y, self.p.shape[1] if self.p.ndim == 2 else 2, is_single=single, column=roles.probs[0]
             )
             problem = InputError(problem.code, problem.problem, problem.got, fix)
-        return restate_own_arguments(problem, f"logits={column_pattern(roles.probs)!r}").fix
+        fix = restate_own_arguments(problem, f"logits={column_pattern(roles.probs)!r}").fix
+        if REGRESSION_REMEDY in fix and len(roles.truth) == 1:
+            fix += f" If the labels are not in {roles.truth[0]!r}, name their column: label=."
+        return fix
 
     def _find_row(self, row: int) -> tuple[BlockSegment, int]:
         """Return the segment of a row of the block, and the number of the row in its file."""

@@ -54,12 +54,11 @@ def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
     >>> _suggest_label_and_probs(("score", "y"))
     "If y is the outcome and score the probability of the event, pass label='y' and probs='score'."
     """
-    if prefix := _shared_prefix(columns):
-        names = [name for name in columns if name.startswith(f"{prefix}_")]
+    if start := _shared_start(columns):
+        names, listed = _names_from(start, columns)
         other_columns = [name for name in columns if name not in names]
         label = f"label={other_columns[0]!r}" if len(other_columns) == 1 else "the column of the outcome as label="
-        listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
-        return f"If {listed} are the probabilities, pass {label} and probs='{prefix}_*'."
+        return f"If {listed} are the probabilities, pass {label} and probs='{start}*'."
     outcomes = [name for name in columns if name.lower() in _OUTCOME_NAMES]
     if len(columns) == 2 and len(outcomes) == 1:
         score = next(name for name in columns if name not in outcomes)
@@ -72,21 +71,38 @@ def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
     return f"{list_columns(columns)} Name that of the outcome with label= and those of the probabilities with probs=."
 
 
-def _shared_prefix(columns: tuple[str, ...]) -> str | None:
-    """Return the first prefix, up to the last underscore, that several columns have, without those of outcomes."""
-    prefixes = [name.rpartition("_")[0] for name in columns if name.rpartition("_")[1] and name[:2] not in ("v_", "y_")]
-    return next((start for start in dict.fromkeys(prefixes) if start and prefixes.count(start) > 1), None)
+def _shared_start(columns: tuple[str, ...]) -> str | None:
+    """Return the first start that several columns have, and nothing else begins with, without those of outcomes.
+
+    It ends with the last underscore of a name, or before the number at its end.
+
+    >>> _shared_start(("label", "p1", "p2")), _shared_start(("prob_a", "prob_b")), _shared_start(("p1", "p2", "price"))
+    ('p', 'prob_', None)
+    """
+    starts = [re.sub(r"(?<=_)[^_]*$|\d+$", "", name) for name in columns if name[:2] not in ("v_", "y_")]
+    for start in dict.fromkeys(starts):
+        count = starts.count(start)
+        names = [name for name in columns if name.startswith(start)]
+        if start and count > 1 and start not in columns and (start.endswith("_") or len(names) == count):
+            return start
+    return None
+
+
+def _names_from(start: str, columns: tuple[str, ...]) -> tuple[list[str], str]:
+    """Return the columns whose name begins with `start`, and a text that lists the first three."""
+    names = [name for name in columns if name.startswith(start)]
+    return names, f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
 
 
 def suggest_numbered_columns(keyword: str, columns: tuple[str, ...]) -> str | None:
-    """Suggest columns that share a prefix, if no column matches the pattern of `keyword`, "probs" or "logits"."""
-    prefix = _shared_prefix(columns)
-    if keyword not in ("probs", "logits") or prefix is None:
+    """Suggest columns that share a start, if no column matches the pattern of `keyword`, "probs" or "logits"."""
+    if keyword == "probs" and "logits" in columns:
+        return "If logits holds the logits, pass logits='logits'."
+    start = _shared_start(columns)
+    if keyword not in ("probs", "logits") or start is None:
         return None
-    names = [name for name in columns if name.startswith(f"{prefix}_")]
-    logits_hint = "" if keyword == "logits" else f"; if they are logits, pass logits='{prefix}_*'"
-    listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
-    return f"If {listed} are meant, pass {keyword}='{prefix}_*'{logits_hint}."
+    logits_hint = "" if keyword == "logits" else f"; if they are logits, pass logits='{start}*'"
+    return f"If {_names_from(start, columns)[1]} are meant, pass {keyword}='{start}*'{logits_hint}."
 
 
 def list_columns(columns: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 import trueodds as to
 from tests.reports.example import example
@@ -38,6 +38,22 @@ def test_twice_as_many_events_as_predicted_open_the_verdict_although_the_slope_i
         f"Underpredicts: {ratio:.1f} times as many events occur as predicted (mean predicted "
     )
     assert f"probabilities are also too extreme (calibration slope {slope['value']:.2f})" in report.verdict["sentence"]
+
+
+def test_a_slope_that_contradicts_the_mean_confidence_is_stated_in_the_same_sentence() -> None:
+    # The true probabilities are less extreme than predicted, except that the predicted class occurs more often.
+    rng = np.random.default_rng(2)
+    predicted = softmax(1.6 * rng.normal(size=(3000, 5)), axis=1)
+    true = softmax(0.8 * np.log(predicted) + np.log(1.45) * (predicted == predicted.max(axis=1, keepdims=True)), axis=1)
+    y = (true.cumsum(axis=1) < rng.random((3000, 1))).sum(axis=1)
+    report = to.audit(y, predicted, resamples=199)
+    slope = report.to_dict()["standard_measures"][1]
+    assert slope["interval"]["high"] < 1
+    assert report.verdict["sentence"].startswith("Underconfident: predicts ")
+    assert (
+        f"; yet probabilities as a whole are too extreme (calibration slope {slope['value']:.2f})."
+        in report.verdict["sentence"]
+    )
 
 
 def test_the_verdict_has_at_most_two_sentences_and_one_on_the_recalibration() -> None:

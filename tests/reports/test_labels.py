@@ -50,3 +50,15 @@ def test_the_statistic_of_a_test_is_no_error_of_a_class() -> None:
     ece = next(measure for measure in audit["measures"] if measure["lens"] == "classwise")
     ece["parts"] = {}
     assert "error" not in [column.name for column in result_tables.class_table(audit).columns]
+
+
+def test_of_several_miscalibrated_labels_the_verdict_names_the_one_with_the_largest_error() -> None:
+    rng = np.random.default_rng(5)
+    p = rng.beta(2, 2, (2000, 3))
+    Y = (rng.random((2000, 3)) < p).astype(int)
+    report = to.audit(to.Predictions.from_multilabel(Y, p ** [1.5, 2.0, 3.0]), resamples=199)
+    table = result_tables.class_table(report.to_dict())
+    assert table.rows[0][0] == "2"
+    assert "; miscalibrated for all 3 labels, most for label 2." in report.verdict["sentence"]
+    report = to.audit(to.Predictions.from_multilabel(Y, p ** [1.5, 1.0, 3.0]), resamples=199)
+    assert "; miscalibrated for 2 of 3 labels, most for label 2." in report.verdict["sentence"]

@@ -120,7 +120,9 @@ def _calibration_sentence(
             return f"{word}: {part}; overall, {means} ({_describe_slope_value(slope.value or 0.0, slope.interval)})."
         return f"{word}: {means}; {slope_text}."
     if state in ("too high", "too low"):
-        return f"{word}: {_describe_number_of_events(data)}{_describe_additional_slope(results)}."
+        return f"{word}: {_describe_number_of_events(data)}{_describe_additional_slope(results, state)}."
+    if state in ("overconfident", "underconfident"):
+        return f"{word}: {means}{_describe_additional_slope(results, state)}."
     if state != "miscalibrated" or family.pvalue > alpha:
         return f"{word}: {means}{contradiction}."
     if not _default_lens_rejects(results, alpha):
@@ -187,13 +189,22 @@ def _describe_number_of_events(data: Mapping[str, Any]) -> str:
     return f"{text}{' as occur' if ratio < 1 else ''} ({means})"
 
 
-def _describe_additional_slope(results: AuditResults) -> str:
-    """Return that probabilities are also too extreme or too moderate, if the interval of the slope excludes 1."""
+def _describe_additional_slope(results: AuditResults, state: str) -> str:
+    """Return that probabilities are too extreme or too moderate, if the interval of the slope excludes 1.
+
+    Of a mean confidence that is too high or too low, only a slope is described that suggests the opposite.
+    """
     slope = measures_by_name(results.standard_measures).get("calibration_slope")
     if slope is None or slope.value is None or "calibration_slope" not in measures_excluding_ideal(results):
         return ""
     word = "extreme" if slope.value < 1 else "moderate"
-    return f"; probabilities are also too {word} (calibration slope {slope.value:.2f})".replace("-", "−")
+    if state in ("overconfident", "underconfident"):
+        if (word == "extreme") == (state == "overconfident"):
+            return ""
+        text = f"yet probabilities as a whole are too {word}"
+    else:
+        text = f"probabilities are also too {word}"
+    return f"; {text} (calibration slope {slope.value:.2f})".replace("-", "−")
 
 
 def _describe_largest_deviation(bins: Mapping[str, Sequence[Any]] | None, data: Mapping[str, Any], state: str) -> str:
@@ -245,15 +256,21 @@ def _describe_miscalibrated_part(results: AuditResults, alpha: float) -> str:
 
 
 def _describe_miscalibrated_classes(results: AuditResults, alpha: float, unit: str, units: str) -> str:
-    """Return a clause on the class or label with the strongest evidence, and the number of other rejected ones."""
+    """Return a clause on the classes or labels for which calibration is rejected: their number, and the largest error.
+
+    The errors are those of the table of classes.
+    """
+    errors = {name: value for error in results.errors for name, value in error.parts.items()}
     for test in results.tests:
-        views = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
+        tested = [name for name in test.parts if name.startswith("class:")]
+        views = [name for name in tested if test.parts[name]["holm"] <= alpha]
         if views:
-            worst = min(views, key=lambda name: test.parts[name]["pvalue"]).removeprefix("class:")
-            text = f"; miscalibrated for {unit} {worst}"
+            worst = max(views, key=lambda name: errors.get(name, 0.0))
+            text = f"{unit} {worst.removeprefix('class:')}"
             if len(views) > 1:
-                text += f" and {format_count(len(views) - 1, f'more {unit}', f'more {units}')}"
-            return text
+                count = f"all {len(tested):,}" if len(views) == len(tested) else f"{len(views):,} of {len(tested):,}"
+                text = f"{count} {units}, most for {text}"
+            return f"; miscalibrated for {text}"
     return ""
 
 

@@ -79,6 +79,24 @@ def test_a_misspelled_name_gets_suggestions(
     assert near in error["fix"]
 
 
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["fit", "x.csv"], "Add --out cal.json."),
+        (["apply", "cal.json", "x.csv"], "Add --out recalibrated.csv."),
+        (["draw", "x.csv"], "Add --out diagram.svg."),
+        (["tally", "x.csv"], "Add --out rows.tally.json."),
+        (["merge", "a.json", "b.json"], "Add --out sum.tally.json."),
+        (["test", "x.csv", "--brief"], "Leave it out: only audit takes it."),
+        (["measure", "x.csv", "--html", "r.html"], "Leave it out: only audit, compare take it."),
+        (["draw", "x.csv", "--out", "r.gif"], "Use one of .svg .png .pdf .csv .json."),
+        (["audit", "x.csv", "--fail-on", "ece>=x"], "For instance 'ece.low>0.02'."),
+    ],
+)
+def test_a_remedy_is_one_that_the_command_has(run: Run, words: list[str], fix: str) -> None:
+    assert labelled(run(*words).stderr)["fix"] == fix
+
+
 def test_bad_rows_say_which(run: Run, folder: Path) -> None:
     path = folder / "bad.csv"
     path.write_text("label,p_0,p_1\n0,0.5,0.5\n1,-2,3\n", encoding="utf-8")

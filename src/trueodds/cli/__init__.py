@@ -116,7 +116,7 @@ def main() -> None:
 
     \b
     trueodds audit preds.parquet --html report.html
-    trueodds audit preds.parquet --fail-on 'ece>0.05'
+    trueodds audit preds.parquet --fail-on 'ece.low>0.02'
     trueodds fit preds.parquet --out cal.json
     trueodds apply cal.json new.parquet --out better.parquet
 

@@ -73,7 +73,7 @@ def draw(
 ) -> None:
     """Draw a calibration diagram, or save the data behind it."""
     method_settings, columns = pop_settings(params), pop_columns(params)
-    suffix = _check_suffix(out)
+    suffix = _check_suffix(diagram, out)
     output.check_outputs(files, out=out)
     import trueodds as to
     from trueodds.diagrams import DIAGRAMS
@@ -117,14 +117,12 @@ def draw(
         output.print_text(f"  {restate_keywords(str(note))}")
 
 
-def _check_suffix(out: str) -> str:
+def _check_suffix(diagram: str, out: str) -> str:
     """Return the suffix of the output file; raise TO606 if it is neither that of a picture nor that of a table."""
     suffix = Path(out).suffix.lower()
     if suffix not in _PICTURE_SUFFIXES + _TABLE_SUFFIXES:
-        suffixes = " ".join(_PICTURE_SUFFIXES + _TABLE_SUFFIXES)
-        raise InputError(
-            "TO606", "The format of a diagram is given by the suffix of its file.", repr(out), f"One of {suffixes}."
-        )
+        problem = "The format of a diagram is given by the suffix of its file."
+        raise InputError("TO606", problem, repr(out), f"Use one of {_list_suffixes(diagram)}.")
     return suffix
 
 
@@ -142,9 +140,14 @@ def _check_rotatable(diagram: str, out: str, suffix: str) -> None:
     """Raise TO606 for an HTML page of a diagram that cannot be rotated."""
     if suffix != ".html" or diagram in _ROTATABLE_DIAGRAMS:
         return
-    suffixes = " ".join(other for other in _PICTURE_SUFFIXES + _TABLE_SUFFIXES if other != ".html")
     problem = f"Only the diagram {' and '.join(_ROTATABLE_DIAGRAMS)} is saved as an HTML page, where it can be rotated."
-    raise InputError("TO606", problem, f"--diagram {diagram} --out {out}", f"Use one of {suffixes}.")
+    raise InputError("TO606", problem, f"--diagram {diagram} --out {out}", f"Use one of {_list_suffixes(diagram)}.")
+
+
+def _list_suffixes(diagram: str) -> str:
+    """Return the suffixes of the files that this diagram can be saved as."""
+    is_rotatable = diagram in _ROTATABLE_DIAGRAMS
+    return " ".join(suffix for suffix in _PICTURE_SUFFIXES + _TABLE_SUFFIXES if suffix != ".html" or is_rotatable)
 
 
 def _parse_size(text: str) -> Any:

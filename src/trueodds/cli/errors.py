@@ -9,6 +9,7 @@ import click
 
 from trueodds.cli import output
 from trueodds.cli.messages import restate_error
+from trueodds.cli.settings import SETTING_OPTIONS
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.suggestions import normalize_name, resolve_synonym
 
@@ -25,6 +26,14 @@ _SYNONYMS_OF_OPTION = {
     "--weight": ("weights", "sample_weight"),
     "--group": ("groups", "by"),
     "--fail-on": ("gate", "fail_if", "threshold"),
+}
+# The value of --out, the only option that a command requires, in a remedy.
+_EXAMPLE_OUTPUTS = {
+    "apply": "recalibrated.csv",
+    "draw": "diagram.svg",
+    "fit": "cal.json",
+    "merge": "sum.tally.json",
+    "tally": "rows.tally.json",
 }
 # Options of records of answers that `apply` does not have, and the remedies.
 _UNUSED_RECORD_OPTIONS = {
@@ -79,6 +88,9 @@ def convert_usage_error(problem: click.UsageError) -> InputError:
         return _convert_unknown_option(problem, command, fix)
     if isinstance(problem, click.MissingParameter):
         hint = problem.param.get_error_hint(problem.ctx) if problem.param and problem.ctx else "an argument"
+        if isinstance(problem.param, click.Option):
+            value = _EXAMPLE_OUTPUTS.get(problem.ctx.command.name or "", "F") if problem.ctx else "F"
+            fix = f"Add {problem.param.opts[-1]} {value}."
         return InputError("TO601", "A required argument is missing.", f"no {hint}", fix)
     if isinstance(problem, click.BadParameter) and problem.param and problem.ctx:
         hint = problem.param.get_error_hint(problem.ctx)
@@ -104,17 +116,18 @@ def _convert_unknown_option(problem: click.NoSuchOption, command: str, fix: str)
 
     From the most to the least specific: what to do instead, the commands that have the option, and similar options.
     """
-    synonyms = _options_with_synonym(problem)
+    synonyms, other_commands = _options_with_synonym(problem), _commands_with_option(problem)
     similar_options = synonyms or list(problem.possibilities or ())  # click's own suggestions are similar in spelling
     if command == "trueodds apply" and problem.option_name in _UNUSED_RECORD_OPTIONS:
         fix = _UNUSED_RECORD_OPTIONS[problem.option_name]
-    elif other_commands := _commands_with_option(problem):
+    elif other_commands:
         takes = "takes" if len(other_commands) == 1 else "take"
         fix = f"Leave it out: only {', '.join(other_commands)} {takes} it."
     elif similar_options:
         fix = f"Did you mean {' or '.join(similar_options)}?"
     # A setting without an option of its own is passed by --set, which only commands of methods have.
-    if not synonyms and problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
+    may_be_setting = not synonyms and (not other_commands or problem.option_name in SETTING_OPTIONS)
+    if may_be_setting and problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
         name = problem.option_name.lstrip("-").replace("-", "_")
         fix += f" Pass a setting of a method as --set {name}=VALUE."
     return InputError("TO601", "Unknown option of this command.", problem.option_name, fix)

@@ -63,7 +63,7 @@ class Scope:
     accepts_lens: bool = False  # whether a lens may be named
     omits_intervals: bool = False  # whether estimates have no interval and no noise floor
     estimator: Any = None  # the estimator of the command with its settings, if it has one
-    example: str = "'ece>0.05'"  # a condition for error messages
+    example: str = "'ece.low>0.02'"  # a condition for error messages
 
     @property
     def gated_names(self) -> list[str]:
@@ -311,7 +311,7 @@ def _parse_limit(text: str) -> float:
     except ValueError:
         limit = math.nan
     if not math.isfinite(limit):
-        fix = "Repeat --fail-on for every bound." if "," in text else "For instance 'ece>0.05'."
+        fix = "Repeat --fail-on for every bound." if "," in text else "For instance 'ece.low>0.02'."
         raise _invalid_gate_error("--fail-on compares with a finite number.", text, fix)
     return limit
 

@@ -113,3 +113,13 @@ def test_intervals_and_noise_floors_of_an_audit_are_those_of_measure(kind: str) 
         if measure["interval"]["method"] != "reconciled":
             assert measure["interval"] == pytest.approx(measured.interval.to_dict())
     assert len(reported) == (3 if k == 2 else 5)
+
+
+def test_an_interval_that_would_look_the_same_is_not_changed() -> None:
+    # The mean gap is at least .02491, and the interval of the error starts at .02493: both are displayed as .0249.
+    errors, gap = [error("positive", 0.1, 0.02493, 0.2133)], Interval(0.02491, 0.15, 0.95, "bca")
+    assert reconcile_intervals(errors, [omnibus("positive", 0.3)], 2, 0.05, gap) == errors
+    (changed,) = reconcile_intervals(errors, [omnibus("positive", 0.3)], 2, 0.05, Interval(0.0248, 0.15, 0.95, "bca"))
+    assert "(folded-normal, 0.0249 to 0.2133) is extended to 0.0248, the lower limit" in changed.notes[0].text
+    errors = [error("confidence", 0.1, 0.08123, 0.2), error("canonical", 0.1, 0.08121, 0.2)]
+    assert reconcile_intervals(errors, REJECTED, 3, 0.05) == errors

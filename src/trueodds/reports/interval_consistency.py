@@ -25,7 +25,8 @@ def reconcile_intervals(
     only to the lower limit of the absolute mean gap, whose interval through the same lens is `mean_gap`, because the
     error is at least the absolute mean gap. The interval of the canonical error is raised to that of the confidence
     error and to K/2 times that of the mean error of the classes; its lower limit is raised only if the test through its
-    lens rejects. A changed interval has the method `reconciled` and a note.
+    lens rejects. An interval is changed only if its limits, as they are displayed, change; it then has the method
+    `reconciled` and a note.
 
     Notes
     -----
@@ -40,7 +41,9 @@ def reconcile_intervals(
     by_lens = {error.lens: error for error in errors}
     for i, (lens, error) in enumerate(by_lens.items()):
         smallest_low = max(0.0, mean_gap.low, -mean_gap.high) if i == 0 and mean_gap is not None else 0.0
-        if error.interval is not None and error.interval.low > smallest_low and pvalues.get(lens, 0.0) > alpha:
+        if error.interval is None or error.interval.low <= smallest_low or pvalues.get(lens, 0.0) <= alpha:
+            continue
+        if format_number(error.interval.low) != format_number(smallest_low):
             end = "0" if smallest_low == 0 else f"{format_number(smallest_low)}, the lower limit of the mean gap"
             by_lens[lens] = _replace_interval(
                 error,
@@ -73,7 +76,7 @@ def _raise_limits(
         low = min(largest_low, canonical.value)
     largest_high = max([interval.high, *(coarser.high * factor for coarser, factor in coarser_intervals)])
     high = min(largest_high, 1.0)
-    if (low, high) == (interval.low, interval.high):
+    if list(map(format_number, (low, high))) == list(map(format_number, (interval.low, interval.high))):
         return canonical
     end = "; its lower limit does not exceed the estimate" if interval.low < low == canonical.value else ""
     text = (

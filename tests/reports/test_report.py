@@ -379,6 +379,14 @@ def test_the_table_of_tests_says_what_its_columns_are() -> None:
     assert "votes" not in result_tables.test_table(example()).intro
 
 
+def test_a_smallest_p_of_the_family_above_that_of_its_tests_is_explained() -> None:
+    audit = example()
+    reason = "that of the family is larger, because groups and the recalibration get a part of alpha."
+    assert reason not in result_tables.test_table(audit).intro
+    audit["tests"] = [{**audit["tests"][0], "min_pvalue": 0.001 / 0.95}, *audit["tests"][1:]]
+    assert reason in result_tables.test_table(audit).intro
+
+
 def test_where_an_action_changes_the_event_rate_is_stated() -> None:
     audit = example()
     parts = {"stated": 0.2, "recalibrated": 0.1, "changed": 0.3}

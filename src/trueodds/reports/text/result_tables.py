@@ -358,8 +358,12 @@ def test_table(audit: AuditDict) -> TextTable:
         " Statistic of omnibus: combined evidence of the tests of level, slope and local errors on a log scale, 0 for"
         " no evidence. Effect: root mean square calibration error minus the part expected from noise, negative if it"
         " is smaller than the noise; it weights large errors more than the ECE does."
-        " Smallest p: the smallest p-value that this number of resamples allows."
+        " Smallest p: the smallest p-value that this number of resamples allows"
     )
+    smallest = [test["min_pvalue"] for test in tests if test.get("min_pvalue") is not None]
+    if len(smallest) > 1 and smallest[0] > min(smallest[1:]):
+        intro += "; that of the family is larger, because groups and the recalibration get a part of alpha"
+    intro += "."
     if has_family_parts:
         intro += f" {_HOLM_TEXT}"
     return TextTable("Calibration tests", columns, tuple(rows), intro).without_empty_columns()

@@ -77,12 +77,14 @@ def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str
 
 
 def _named_bins_phrase(table: Mapping[str, Array], n_outside: int) -> str:
-    """State how many of the bins outside their bars lie in the described segments; empty if all of them do."""
+    """State how many of the bins outside their bars lie in the described segments, and elsewhere; empty if none do."""
     segments = largest_segments(table)
     n_named = sum(segment.last - segment.first + 1 for segment in segments)
     if n_named == n_outside:
         return ""
-    return f", {n_named} of them in {'this range' if len(segments) == 1 else 'these ranges'}"
+    return (
+        f", {n_named} in {'this range' if len(segments) == 1 else 'these ranges'} and {n_outside - n_named} elsewhere"
+    )
 
 
 def is_explained_by_chance(n_bins: int, n_outside: int, level: float) -> bool:

@@ -374,7 +374,7 @@ def test_few_bins_outside_are_what_chance_does():
     assert say(1, sure=True) == "Overconfident above 90.9 %: 1 of 11 bins lies outside its consistency bar."
     assert say(1, simultaneous=True) == say(1, sure=True)
     assert say(4) == (
-        "Overconfident above 90.9 %: 4 of 11 bins lie outside, 1 of them in this range (about 1 expected if"
+        "Overconfident above 90.9 %: 4 of 11 bins lie outside, 1 in this range and 3 elsewhere (about 1 expected if"
         " calibrated)."
     )
     assert say(0) == "All 11 bins lie inside their consistency bars."
@@ -390,7 +390,9 @@ def test_the_finding_says_how_many_of_the_bins_outside_lie_in_the_range_that_it_
             table, 9, True, 0.9, simultaneous=False, is_confidence_interval=False, view_name="confidence"
         )
     )
-    assert text == "Overconfident above 20 %: 9 of 10 bins lie outside their consistency bars, 8 of them in this range."
+    assert text == (
+        "Overconfident above 20 %: 9 of 10 bins lie outside their consistency bars, 8 in this range and 1 elsewhere."
+    )
 
 
 def test_a_calibrated_model_is_rarely_reported_as_miscalibrated():
@@ -487,4 +489,4 @@ def test_rare_events_that_share_a_bin_are_sent_to_equal_mass():
     ):
         assert "TN267" not in codes(diagram)
     several = Reliability()([View(p, y, name="class:a"), View(1 - rng.random(500), y, name="class:b")])
-    assert any(note.text.startswith("In 1 of 2 views") for note in several.notes)
+    assert any(note.text.startswith("In 1 of 2 classes all predictions lie") for note in several.notes)

@@ -293,7 +293,7 @@ def test_a_class_without_a_kept_score_adds_nothing_and_is_named() -> None:
     estimate = to.measure(Predictions([0, 0] * 20, P), "tace", resamples=50)
     assert estimate.value == pytest.approx((0.0065 + 0 + 0) / 3)
     (note,) = [note for note in estimate.notes if note.code == "TN111"]
-    assert "2 of 3 views" in note.text
+    assert "2 of 3 classes" in note.text
 
 
 @pytest.mark.parametrize("partition", ["uniform", "equal-mass", "mass:2", "sweep", "distinct", "median-variance"])

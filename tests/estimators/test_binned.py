@@ -416,3 +416,11 @@ def test_bins_of_few_rows_are_noted_with_what_to_compare(more, text):
     assert note.code == "TN105"
     assert note.text.startswith(text)
     assert note.text.endswith("fewer than 10 rows, which biases the error upward; compare it with the noise floor.")
+
+
+def test_a_note_on_several_classes_counts_classes() -> None:
+    P = np.random.default_rng(0).dirichlet([1] * 4, 60)
+    preds = to.Predictions(P.argmax(axis=1), P)
+    for lens, nouns in (("classwise", "classes, first in class:0: "), ("top-label", "predicted classes, first in p")):
+        (note,) = (note for note in to.measure(preds, "ece", lens=lens, interval=None).notes if note.code == "TN105")
+        assert note.text.startswith(f"In 4 of 4 {nouns}")

@@ -320,7 +320,7 @@ def test_a_negative_square_is_noted_once_for_many_classes() -> None:
     below = sum(DebiasedL2().signed_value(view) < 0 for view in as_lens("classwise").views(data))
     assert below > 0
     (note,) = [note for note in estimate.notes if note.code == "TN110"]
-    assert f"{below} of 6 views" in note.text
+    assert f"{below} of 6 classes" in note.text
 
 
 def test_the_registry_makes_estimators_from_words() -> None:

@@ -114,7 +114,7 @@ def test_classes_that_never_occurred_share_one_note() -> None:
     answer = to.measure(Predictions([0, 1] * 10, P), "macroce", lens="classwise", resamples=20)
     assert np.isnan(answer.value)
     (note,) = (note for note in answer.notes if note.code == "TN130")
-    assert "3 of 5 views (class:2, class:3, class:4)" in note.text
+    assert "3 of 5 classes (class:2, class:3, class:4)" in note.text
     zero = to.measure(Predictions([0, 1] * 10, P), "macroce", lens="classwise", resamples=20, empty="zero")
     assert np.isfinite(zero.value)
     assert "counts as 0" in next(note.text for note in zero.notes if note.code == "TN130")

@@ -17,7 +17,7 @@ from trueodds.core.settings import OneOf, Settings
 from trueodds.core.signatures import checks_method_call
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, count_views
 
 
 class CellStatistic(Protocol):
@@ -183,7 +183,7 @@ class Estimator(Settings):
                 first_notes.setdefault(note.code, (view.name, note))
                 counts[note.code] += 1
         return [
-            Note(code, f"In {counts[code]} of {len(views)} views, first in {name}: {note.text}")
+            Note(code, f"In {counts[code]} of {count_views(views)}, first in {name}: {note.text}")
             for code, (name, note) in first_notes.items()
         ]
 

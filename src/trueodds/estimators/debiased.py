@@ -26,7 +26,7 @@ from trueodds.estimators._pairwise.pairs_in_bins import (
 )
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError, single_bin_note
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, count_views
 
 FORMS = ("t_mn", "kumar", "dpe")
 MIN_ROWS_FOR_BIN_DRAWS = 50_000  # number of rows from which draws use bin sums instead of single rows
@@ -103,13 +103,13 @@ class _DebiasedError(HasPartition, Estimator):
         """Notes on the numbers of views with a negative or undefined value."""
         errors, notes = np.array([self.signed_value(view) for view in views]), []
         if n_undefined := int(np.isnan(errors).sum()):
-            text = f"In {n_undefined} of {len(views)} views no bin holds two rows, so the value is undefined."
+            text = f"In {n_undefined} of {count_views(views)} no bin holds two rows, so the value is undefined."
             notes.append(Note("TN112", text))
         if n_negative := int((errors < 0).sum()):
             notes.append(
                 Note(
                     "TN110",
-                    f"No miscalibration is detected in the bins of {n_negative} of {len(views)} views. Errors that"
+                    f"No miscalibration is detected in the bins of {n_negative} of {count_views(views)}. Errors that"
                     " cancel within a bin are not detected.",
                 )
             )

@@ -13,7 +13,7 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.kernels.distinct_scores import find_scores
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, count_views
 
 
 class OutcomeSums(NamedTuple):
@@ -118,7 +118,7 @@ class InstanceError(Estimator):
         if not one_sided:
             return []
         view_names = ", ".join(one_sided[:3]) + (", …" if len(one_sided) > 3 else "")
-        text = f"In {len(one_sided)} of {len(views)} views ({view_names}) the event occurred always or never: "
+        text = f"In {len(one_sided)} of {count_views(views)} ({view_names}) the event occurred always or never: "
         return [Note("TN130", f"{text}{self._empty_side_text('that side')}.")]
 
     def _empty_side_text(self, side: str) -> str:

@@ -17,7 +17,7 @@ from trueodds.estimators.adaptive import DEFAULT_RANGES
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.estimators.binned import small_bins_note
 from trueodds.kernels.bins import Bins
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, count_views
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class ThresholdedError(HasPartition, Estimator):
         if not empty_views:
             return []
         view_names = ", ".join(empty_views[:3]) + (", …" if len(empty_views) > 3 else "")
-        suffix = "" if len(views) == 1 else f" in {len(empty_views)} of {len(views)} views"
+        suffix = "" if len(views) == 1 else f" in {len(empty_views)} of {count_views(views)}"
         text = f"No score lies above the threshold {self.threshold}{suffix} ({view_names}), which adds 0."
         return [Note("TN111", text)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -453,3 +453,14 @@ def _view_of_bin_sums(table: _Sums, sum_columns: Callable[[], _Sums], source: Vi
         residuals = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
         sums = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, residuals), strict=True))
     return View(wp / n, wy / n, n, n=n, sums=sums, name=source.name, classes=source.classes, bin_index=bin_index)
+
+
+def count_views(views: Sequence[View]) -> str:
+    """Return the number of several views with a noun: what they are, if their names tell.
+
+    >>> count_views([View([0.2], [0], name="class:a"), View([0.8], [1], name="class:b")])
+    '2 classes'
+    """
+    kinds = {view.name.partition(":")[0] for view in views}
+    nouns = {"class": "classes", "predicted": "predicted classes"}
+    return f"{len(views)} {nouns.get(kinds.pop(), 'views') if len(kinds) == 1 else 'views'}"

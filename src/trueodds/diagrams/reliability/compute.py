@@ -22,7 +22,7 @@ from trueodds.diagrams.reliability.plot import ReliabilityDiagram
 from trueodds.diagrams.reliability.text import describe_finding, describe_outside_bins
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.kernels import map_items
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, count_views
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,8 @@ class Reliability(BinnedRecipe):
         notes = panel_limit_notes(n_views, ReliabilityDiagram.view_order)
         n_crowded = sum(_is_crowded(view_bins) for view_bins in binned)
         if n_crowded:
-            subject = (
-                "All predictions lie" if n_views == 1 else f"In {n_crowded} of {n_views} views all predictions lie"
-            )
+            count = f"In {n_crowded} of {count_views([view_bins.view for view_bins in binned])}"
+            subject = "All predictions lie" if n_views == 1 else f"{count} all predictions lie"
             text = f"{subject} in one or two bins, which hide the differences between them"
             notes.append(Note("TN267", f'{text}. partition="equal-mass" separates them.'))
         if self.bars == "consistency" and not self.simultaneous:

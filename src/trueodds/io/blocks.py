@@ -15,7 +15,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.data.labels import REGRESSION_REMEDY, UNKNOWN_LABEL_TEXT, compare_labels, suggest_classes
+from trueodds.data.labels import UNKNOWN_LABEL_TEXT, compare_labels, suggest_classes
 from trueodds.data.remedies import number_text_remedies, restate_own_arguments
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
@@ -99,7 +99,8 @@ class Block:
             )
             problem = InputError(problem.code, problem.problem, problem.got, fix)
         fix = restate_own_arguments(problem, f"logits={column_pattern(roles.probs)!r}").fix
-        if REGRESSION_REMEDY in fix and len(roles.truth) == 1:
+        is_one_column = is_label_error and not has_class_names and len(roles.truth) == 1
+        if is_one_column and len(np.unique(self.y)) > max(2, len(roles.probs)):  # type: ignore[arg-type]
             fix += f" If the labels are not in {roles.truth[0]!r}, name their column: label=."
         return fix
 

@@ -9,6 +9,8 @@ from trueodds.core.printable import visible_part
 from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.io.csv_format import SEPARATORS
 
+# What names of columns of scores begin with, before a number; other numbered columns are features.
+_NUMBERED_SCORE_PATTERN = re.compile(r"(?i)(p|q|z|probs?|proba|probability|preds?|scores?|logits?|class|softmax)\W*")
 # Usual names of the column of the outcome, which a remedy proposes.
 _OUTCOME_NAMES = ("y", "y_true", "target", "outcome", "event", "class", "truth", "observed")
 
@@ -78,8 +80,10 @@ def _shared_start(columns: tuple[str, ...]) -> str | None:
 
     >>> _shared_start(("label", "p1", "p2")), _shared_start(("prob_a", "prob_b")), _shared_start(("p1", "p2", "price"))
     ('p', 'prob_', None)
+    >>> _shared_start(("x1", "x2", "score"))
     """
     starts = [re.sub(r"(?<=_)[^_]*$|\d+$", "", name) for name in columns if name[:2] not in ("v_", "y_")]
+    starts = [start for start in starts if start.endswith("_") or _NUMBERED_SCORE_PATTERN.fullmatch(start)]
     for start in dict.fromkeys(starts):
         count = starts.count(start)
         names = [name for name in columns if name.startswith(start)]

@@ -70,14 +70,14 @@ def test_a_file_of_a_regression_is_referred_to_the_page_of_forecasts(run: Run, f
         assert error["fix"].startswith("These look like the outcomes of a regression: pass events")
         (title,) = re.findall(r"documentation, '(.*?)'", error["fix"])
         assert FORECASTS_PAGE.read_text(encoding="utf-8").startswith(f"# {title}\n")
-        assert error["fix"].endswith(" If the labels are not in 'celsius', name their column: --label C.")
+        assert error["fix"].endswith(" If not, pass another --label C.")
 
 
 def test_more_labels_than_classes_may_be_those_of_another_column(run: Run, folder: Path) -> None:
     file = table(folder / "x.csv", patient=np.arange(len(Y)), p_0=1 - P, p_1=P, label=Y)
     error = labelled(run("measure", file, "--label", "patient").stderr)
     assert error["code"] == "TO105"
-    assert error["fix"].endswith(" If the labels are not in 'patient', name their column: --label C.")
+    assert error["fix"].endswith(" If not, pass another --label C.")
 
 
 def test_a_missing_column_is_answered_with_the_columns_in_their_order(run: Run, folder: Path) -> None:

@@ -99,9 +99,10 @@ class Block:
             )
             problem = InputError(problem.code, problem.problem, problem.got, fix)
         fix = restate_own_arguments(problem, f"logits={column_pattern(roles.probs)!r}").fix
-        is_one_column = is_label_error and not has_class_names and len(roles.truth) == 1
-        if is_one_column and len(np.unique(self.y)) > max(2, len(roles.probs)):  # type: ignore[arg-type]
-            fix += f" If the labels are not in {roles.truth[0]!r}, name their column: label=."
+        if is_label_error and not has_class_names and len(roles.truth) == 1:
+            assert self.y is not None
+            if len(np.unique(self.y)) > max(2, len(roles.probs)):
+                fix += " If not, pass another label=."
         return fix
 
     def _find_row(self, row: int) -> tuple[BlockSegment, int]:

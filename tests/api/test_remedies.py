@@ -100,7 +100,7 @@ def test_a_rounded_table_is_read_with_the_tolerance_that_the_error_names() -> No
 def test_sums_that_are_far_from_1_are_not_taken_for_rounding() -> None:
     with pytest.raises(InputError) as refusal:
         to.measure(Y, P / 2)
-    assert refusal.value.fix.startswith("If these are logits, use Predictions.from_logits")
+    assert refusal.value.fix.startswith("If a class is missing, pass the columns of all classes; if these are logits")
 
 
 def test_models_with_different_numbers_of_rows_are_not_told_to_sort_them() -> None:

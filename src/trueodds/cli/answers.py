@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 # Coverages (shares of all queries) at which the risk is printed.
 REPORTED_COVERAGES = (0.5, 0.8, 0.9, 1.0)
 CURVE_RESAMPLES = 2000  # bootstrap resamples of the risk-coverage curve, in the text and the figure alike
-DOUBTFUL_SCALE_CODES = ("TN147", "TN148")  # notes that put every number in doubt, and so are printed first
 _CURVE_SUFFIXES = (".svg", ".png", ".pdf", ".csv", ".json")
 
 
@@ -127,6 +126,8 @@ def answers(
     results = (answer_set, *measures, *([] if threshold is None else [threshold]))
     notes = list(dict.fromkeys(note for result in results for note in result.notes))
     notes += cell_notes
+    from trueodds.io.stated_confidence import DOUBTFUL_SCALE_CODES
+
     first_notes = [note for note in notes if note.code in DOUBTFUL_SCALE_CODES]
     report = _build_report(files, answer_set, risk, threshold, measures, notes)
     if json_path is not None:
@@ -141,7 +142,7 @@ def answers(
         )
         for note in (note for note in notes if note not in first_notes):
             output.print_text(f"  {restate_keywords(str(note))}")
-    gate.evaluate_gates(ctx, gates, gate_values.GatedAnswers(report, risk, measures))
+    gate.evaluate_gates(ctx, gates, gate_values.GatedAnswers(report, risk, measures), notes)
 
 
 def _measure_answers(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:

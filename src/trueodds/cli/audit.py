@@ -131,7 +131,9 @@ def audit(
     gated_audit = gate_values.GatedAudit(
         report, computed_values.measure, computed_values.measure_groups, accept_unexamined
     )
-    gate.evaluate_gates(ctx, gates, gated_audit, lambda condition: gate_notes.note_in_audit(condition, report))
+    gate.evaluate_gates(
+        ctx, gates, gated_audit, audit_result.notes, lambda condition: gate_notes.note_in_audit(condition, report)
+    )
 
 
 def _print_report(report: Mapping[str, Any], *, is_brief: bool) -> None:

@@ -113,4 +113,4 @@ def compare(
         output.print_written(html_path)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # there are two models, because gates on more were refused above
-        gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))
+        gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison), comparison.notes)

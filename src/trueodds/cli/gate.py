@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import click
 
 from trueodds.cli import output
+from trueodds.cli.messages import restate_keywords
 from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
@@ -193,16 +194,20 @@ def evaluate_gates(
     ctx: click.Context,
     gates: Sequence[Gate],
     result: GatedResult,
+    notes: Iterable[Note],
     note_on_bound: Callable[[Gate], Note | None] | None = None,
 ) -> None:
     """Print on stderr which gates passed; exit with 1 if one failed. A gate that cannot be evaluated is an error.
 
-    `note_on_bound` returns what has to be known about the bound of a gate that passed.
+    `notes` are those of the result: if the data were probably misread, no gate passes; other doubts about the data are
+    repeated after a gate that passed. `note_on_bound` returns what has to be known about the bound of such a gate.
     """
-    failed, errors = False, []
+    failed, errors, notes = False, [], list(notes)
     for gate in gates:
         try:
             fails, reason = evaluate_gate(gate, result)
+            if not fails:
+                _require_plausible_data(gate, notes)
         except InputError as problem:
             errors.append(problem)
             continue
@@ -210,8 +215,10 @@ def evaluate_gates(
         if fails:
             for other_reason in _reasons_of_other_groups(gate, result):
                 output.print_text(f"gate failed: {other_reason}", err=True)
-        elif note_on_bound is not None and (note := note_on_bound(gate)) is not None:
-            output.print_text(f"  {note}", err=True)
+        else:
+            note_on_gate = None if note_on_bound is None else note_on_bound(gate)
+            for note in [*([] if note_on_gate is None else [note_on_gate]), *_doubts_about_data(notes)]:
+                output.print_text(f"  {restate_keywords(str(note))}", err=True)
         failed = failed or fails
     if errors:
         raise errors[0]
@@ -233,6 +240,33 @@ def evaluate_gate(gate: Gate, result: GatedResult) -> tuple[bool, str]:
     if gate.fails(float(number_text)) != fails:  # rounding would show the other outcome
         number_text = repr(number)
     return fails, f"{name} = {number_text}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
+
+
+def _require_plausible_data(gate: Gate, notes: Sequence[Note]) -> None:
+    """Raise TO613 for a gate that would pass if the notes say that the data were probably misread."""
+    from trueodds.core.codes import load_codes, plain_text
+    from trueodds.io.stated_confidence import DOUBTFUL_SCALE_CODES
+    from trueodds.reports.text.recalibration import IMPLAUSIBLE_DATA_TEXTS
+
+    for note in notes:
+        if note.code not in IMPLAUSIBLE_DATA_TEXTS and note.code not in DOUBTFUL_SCALE_CODES:
+            continue
+        code = load_codes()[note.code]
+        text = IMPLAUSIBLE_DATA_TEXTS.get(note.code, code.meaning)
+        remedy = plain_text(code.remedy).replace("`", "")
+        raise InputError(
+            "TO613",
+            f"--fail-on {gate.text!r} would pass, but the data seem to be misread.",
+            f"{note.code}: {text.rstrip('.')}",
+            remedy,
+        )
+
+
+def _doubts_about_data(notes: Sequence[Note]) -> list[Note]:
+    """Return the notes on rows that are unlike new ones, or may be misread, for which a pass may mean little."""
+    from trueodds.reports.text.recalibration import DOUBTFUL_DATA_TEXTS
+
+    return [note for note in notes if note.code in (*DOUBTFUL_DATA_TEXTS, "TN185")]
 
 
 def _require_examined_groups(gate: Gate, result: GatedResult, *, fails: bool) -> None:

@@ -141,5 +141,6 @@ def groups(
         ctx,
         gates,
         gate_values.GatedGroups(group_results, accept_unexamined),
+        group_results.notes,
         lambda condition: gate_notes.note_in_groups(condition, group_results),
     )

@@ -74,5 +74,6 @@ def measure(
         ctx,
         gates,
         gate_values.GatedEstimate(estimate),
+        estimate.notes,
         lambda condition: gate_notes.note_in_rows(condition, data, estimate.lens, method_settings.get("region")),
     )

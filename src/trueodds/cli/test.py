@@ -76,4 +76,4 @@ def test(
             **method_settings,
         )
     output.print_result(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)
-    gate.evaluate_gates(ctx, gates, gate_values.GatedVerdict(verdict))
+    gate.evaluate_gates(ctx, gates, gate_values.GatedVerdict(verdict), verdict.notes)

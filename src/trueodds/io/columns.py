@@ -165,10 +165,8 @@ class ColumnSelection:
                 truth = (label, predicted)
             confidence = finder.find_one(self.confidence, "confidence")
             assert confidence is not None
-            if len({confidence, *truth}) <= len(truth):  # every answer would be correct, for example
-                got = ", ".join((confidence, *truth))
-                fix = "Name the column of the confidence, and that of the correctness or those of both classes."
-                raise InputError("TO313", "The same column was named twice.", got, fix)
+            fix = "Name the column of the confidence, and that of the correctness or those of both classes."
+            _refuse_shared_columns((confidence, *truth), fix)
             return ColumnRoles(
                 kind, (confidence,), None, truth, weight=weight, group=group, cluster=cluster, row_id=row_id
             )
@@ -196,6 +194,8 @@ class ColumnSelection:
         if logit_array is not None:
             requested, keyword = logit_array, "logits"
         probs, name_of_column = finder.find_several(requested, keyword, role_of_column)
+        fix = f"Name the column of the outcome, and as {keyword} those of the predictions."
+        _refuse_shared_columns((*probs, *truth), fix)
         suffixes = tuple(name_of_column.values()) if name_of_column else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
             truth = align_outcomes(truth, outcome_names, probs, suffixes, kind, table.name)
@@ -416,6 +416,12 @@ class _ColumnFinder:
         got = ", ".join(f"{name} {shapes[name]}" for name in fitting)
         fix = f"Name one of them, for instance logits={fitting[0]!r}."
         raise InputError("TO414", f"Several arrays of {self.table.name} can be the logits.", got, fix)
+
+
+def _refuse_shared_columns(names: Sequence[str], fix: str) -> None:
+    """Raise TO313 if a column is read as the prediction and as the outcome, which would then always agree."""
+    if len(set(names)) < len(names):
+        raise InputError("TO313", "The same column was named twice.", ", ".join(names), fix)
 
 
 def align_outcomes(

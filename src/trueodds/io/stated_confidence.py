@@ -11,6 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.io.conversion import QUOTED_CHARACTERS, is_readable
 from trueodds.io.records import Record
 
+DOUBTFUL_SCALE_CODES = ("TN147", "TN148")  # notes that put every number in doubt
 MAX_QUOTED_VALUES = 3  # number of different values that are not numbers, quoted by an error
 SCALE_REMEDY = "Write all values on one scale: 90% if 0.9 means 90 %, and 0.9% if it means 0.9 %."
 

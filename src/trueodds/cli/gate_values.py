@@ -143,7 +143,7 @@ class GatedComparison:
             _check_min_pvalue(gate, comparison.min_pvalue, gate.limit)
             return comparison.pvalue, gate.name
         name = f"{_format_gate_number_name(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
-        return comparison.difference if gate.part == "value" else _end_of_interval(comparison.interval, gate.part), name
+        return _value_or_end(gate.part, comparison.difference, comparison.interval, comparison.estimator), name
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the models differ significantly at 5 %."""
@@ -296,7 +296,7 @@ def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, s
     is returned, with a remark.
     """
     if part in ("low", "high"):
-        return _end_of_interval(estimate.interval, part), ""
+        return _value_or_end(part, estimate.value, estimate.interval, estimate.estimator), ""
     if part != "debiased" or estimate.debiased is not None:
         number: float | None = getattr(estimate, part)
         return number, ""
@@ -383,8 +383,7 @@ def _suggest_group(requested: str, labels: Sequence[str]) -> str:
 def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
     """Return a number of the risk-coverage curve, and its label: its area, or the risk at the coverage of the gate."""
     if gate.name == "aurc":
-        area = risk.aurc if gate.part == "value" else _end_of_interval(risk.interval, gate.part)
-        return area, _format_gate_number_name(gate, None)
+        return _value_or_end(gate.part, risk.aurc, risk.interval, gate.name), _format_gate_number_name(gate, None)
     column = "risk" if gate.part == "value" else gate.part
     index = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
     return float(risk.at[column][index]), _format_gate_number_name(gate, None)
@@ -428,8 +427,17 @@ def _require_enough_draws(gate: Gate, groups: Sequence[tuple[str, float | None]]
         )
 
 
-def _end_of_interval(interval: Interval | None, part: str) -> float | None:
-    """Return the end "low" or "high" of an interval, if there is one."""
+def _value_or_end(part: str, value: float, interval: Interval | None, estimator: str) -> float | None:
+    """Return the value, or the end "low" or "high" of its interval, if there is one.
+
+    The ends of an infinite mean are the mean: a row of infinite loss makes the mean of the population infinite, too.
+    """
+    from trueodds.estimators.base import Mean
+
+    if part == "value":
+        return value
+    if interval is None and math.isinf(value) and isinstance(make_default_estimator(estimator), Mean):
+        return value
     return None if interval is None else float(getattr(interval, part))
 
 

@@ -209,6 +209,8 @@ class LogLoss(DecomposableScore):
                 f"{impossible:,} observed {'outcome' if impossible == 1 else 'outcomes'} had predicted probability"
                 " 0, which is impossible under calibration."
             )
+            if not self.min_prob:
+                text += " The mean is infinite; measured with min_prob=1e-6, it is finite."
             note_list.append(Note("TN104", text))
         elif not self.min_prob and (n_zeros := _count_zero_rows(view, counted)):
             text = (

@@ -26,6 +26,7 @@ from trueodds.resampling.intervals.method import (
     RESAMPLING_METHODS,
     IntervalSpec,
     estimate_interval,
+    explain_value_without_interval,
     has_constant_outcomes,
     is_root_mean_square,
     n_independent_units,
@@ -298,6 +299,7 @@ class ComparedTallyScore(ComparedModel):
         self.method = None if self.estimate.interval is None else "normal"
         self.value = self.reported_value = self.estimate.value
         self.n_rows = self.n_units = tally.n
+        self._score = score
         self._standard_error = tally.score(score.name)["standard_error"]
         # The jackknife variance is s²/n with the unbiased s²; that of the tally divides by n instead of n − 1.
         self.variance = self._standard_error**2 * tally.n / max(tally.n - 1, 1)
@@ -305,7 +307,7 @@ class ComparedTallyScore(ComparedModel):
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """Normal interval of a mean, or the reason why there is none."""
         if self.method is None:
-            return None, "the value is infinite or undefined"
+            return None, explain_value_without_interval(self.value, self._score)
         return normal_interval(self.value, self._standard_error, level), ""
 
 

@@ -19,7 +19,7 @@ from trueodds.core.results import Interval
 from trueodds.core.settings import OneOf, Probability, Range, Settings
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import Mean
+from trueodds.estimators.base import Estimator, Mean
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.estimators.observed_expected import CalibrationInTheLarge
 from trueodds.lenses.effective_sample_size import (
@@ -60,7 +60,7 @@ class IntervalSpec(Settings):
 
 
 MAX_EXPANDED_LEVEL = 0.999  # of a BCa interval of few clusters: the correction for skewness fails farther in the tails
-UNDEFINED_VALUE_TEXT = "the value is infinite or undefined"
+UNDEFINED_VALUE_TEXT = "the value is undefined"
 CONSTANT_OUTCOMES_TEXT = "the outcomes do not vary, so resampling cannot estimate the uncertainty"
 OUTCOME_VARIANCE_METHODS = ("normal", "bca", "percentile", "basic")  # which do not use the null distribution
 
@@ -173,7 +173,7 @@ def estimate_interval(
     """
     value = float(estimand.combine_views(estimand.values))
     if not np.isfinite(value):
-        return None, UNDEFINED_VALUE_TEXT
+        return None, explain_value_without_interval(value, estimand.estimator)
     if method is None:
         text = (
             "no method with measured coverage exists for this error; use interval='percentile' for the plain bootstrap"
@@ -196,6 +196,13 @@ def estimate_interval(
     if np.isnan(interval.low + interval.high):
         return None, "the value is undefined in resamples without a row of some class or group"
     return None, CONSTANT_OUTCOMES_TEXT
+
+
+def explain_value_without_interval(value: float, estimator: Estimator) -> str:
+    """Return the reason why a value that is not finite has no interval, and what makes an infinite one finite."""
+    if np.isnan(value):
+        return UNDEFINED_VALUE_TEXT
+    return f"the value is infinite{'; min_prob=1e-6 makes it finite' if hasattr(estimator, 'min_prob') else ''}"
 
 
 def _raise_to_mean_gap(interval: Interval, data: _IntervalData) -> Interval:

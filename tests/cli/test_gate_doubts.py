@@ -56,6 +56,14 @@ def test_no_gate_passes_on_predicted_labels_but_a_gate_that_fails_does_so(
     assert run(*on_labels, "--fail-on", failing).exit_code == 1
 
 
+@pytest.mark.parametrize("command", [AUDIT, ("measure",), ("groups", "--group", "site", "--resamples", "99")], ids=str)
+def test_no_gate_passes_on_probabilities_that_were_read_as_logits(
+    run: Run, churn: str, command: tuple[str, ...]
+) -> None:
+    done = run(command[0], churn, "--label", "churned", "--logits", "p", *command[1:], "--fail-on", "ece.low>0.9")
+    assert (done.exit_code, labelled(done.stderr)["got"][:5]) == (2, "TN108")
+
+
 def rows_of(path: Path, y: Any, p: Any) -> Path:
     np.savetxt(path, np.c_[y, p], header="label,p_1", comments="", delimiter=",", fmt=["%d", "%.17g"])
     return path

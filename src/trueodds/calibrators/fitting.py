@@ -87,7 +87,7 @@ def fit(
     if preds.weight is not None and not counts:
         w = w * (np.count_nonzero(w) / w.sum())
     doubts = plausibility_notes(preds)
-    refusal = spec.refuse_implausible_predictions(preds.n, doubts)
+    refusal = spec.refuse_implausible_predictions(preds.n, [*preds.notes, *doubts])
     has_copies = any(note.code == "TN144" for note in doubts)
     cluster = number_cases(preds) if has_copies else preds.cluster  # no fold evaluates what another one was fitted to
     calibration_map, report = refusal or spec.with_class_numbers(preds.classes).fit_with_report(P, Y, w, cluster)

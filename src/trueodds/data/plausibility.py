@@ -44,7 +44,7 @@ NEARLY_ZERO = 0.1
 MAX_CHANCE = 1e-6  # probability that by chance every group has a single class
 
 # Notes on data that make a recalibration pointless.
-IMPLAUSIBLE_DATA_CODES = ("TN142", "TN149", "TN186", "TN187")
+IMPLAUSIBLE_DATA_CODES = ("TN108", "TN142", "TN149", "TN186", "TN187")
 
 HARD_LABELS_TEXT = (
     "Every {what} is 0 or 1, as in predicted labels: pass probabilities, such as those of predict_proba. Labels "
@@ -59,17 +59,11 @@ def plausibility_notes(preds: Predictions) -> list[Note]:
     predictions. A sample of the rows usually rules out another order of the classes, and the first rows usually have
     all classes. Otherwise all rows are used. Cost: about a millisecond for any number of rows if that is sufficient.
     """
-    predicted_outcomes = check_predicted_outcomes(preds)
-    return [
-        *check_hard_labels(preds),
-        *check_class_order(preds),
-        *predicted_outcomes,
-        *check_confidences(preds),
-        *check_observed_classes(preds),
-        *copied_row_notes(preds),
-        *([] if predicted_outcomes else training_row_notes(preds)),  # which name the same cause
-        *check_groups_by_outcome(preds),
-    ]
+    notes = [*check_hard_labels(preds), *check_confidences(preds)]
+    if not any(note.code == "TN108" for note in preds.notes):  # logits that are probabilities: nearly equal predictions
+        # Both of the last notes can name the same cause.
+        notes += [*check_class_order(preds), *(check_predicted_outcomes(preds) or training_row_notes(preds))]
+    return [*notes, *check_observed_classes(preds), *copied_row_notes(preds), *check_groups_by_outcome(preds)]
 
 
 def check_hard_labels(preds: Predictions) -> list[Note]:

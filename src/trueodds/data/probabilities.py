@@ -238,7 +238,10 @@ def _note_probabilities(z: Array) -> list[Note]:
     if z.ndim == 2 and (np.abs(z.sum(axis=1) - 1) > DEFAULT_SUM_TOLERANCE).any():
         return []
     sums = " and every row sums to 1" if z.ndim == 2 else ""
-    text = f"These logits lie in [0, 1]{sums}, like probabilities; they were read as logits, as requested."
+    text = (
+        f"These logits lie in [0, 1]{sums}, like probabilities; they were read as logits, as requested. If they are"
+        " probabilities, pass them as such."
+    )
     return [Note("TN108", text)]
 
 

@@ -28,6 +28,7 @@ INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more r
 GAIN_OF_METHOD, GAIN_OF_PROCEDURE = "method", "procedure"
 
 IMPLAUSIBLE_DATA_TEXTS = {  # notes on data that look wrong, so that no recalibration is attempted
+    "TN108": "The logits seem to be probabilities, which must not be read as logits.",
     "TN142": "The columns of the classes seem to be in a different order than the labels.",
     "TN149": "These seem to be predicted labels, not probabilities.",
     "TN186": "The outcomes equal the predicted classes: they may be predictions, or rows that the model was fitted to.",

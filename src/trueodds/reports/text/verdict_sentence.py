@@ -350,13 +350,14 @@ def _describe_error_interval(interval: Interval | None, data: Mapping[str, Any])
 
 
 def _implausible_data_sentence(recalibration: Mapping[str, Any] | None, notes: Sequence[Note]) -> str:
-    """Return sentences on data that are implausible; empty for others."""
-    reasons = () if recalibration is None or recalibration["candidates"] else recalibration["notes"]
-    texts = [IMPLAUSIBLE_DATA_TEXTS[note["code"]] for note in reasons if note["code"] in IMPLAUSIBLE_DATA_TEXTS]
-    codes = {note.code for note in notes}
+    """Return sentences on data that are implausible; empty for others.
+
+    Of a tally only a sample of rows, that of the recalibration, may be recognized as implausible.
+    """
+    codes = {note.code for note in notes} | {note["code"] for note in (recalibration or {}).get("notes", ())}
     if "TN164" in codes:  # which states the cause of TN163
         codes.discard("TN163")
-    return " ".join([*(text for code, text in DOUBTFUL_DATA_TEXTS.items() if code in codes), *texts])
+    return " ".join(text for code, text in (IMPLAUSIBLE_DATA_TEXTS | DOUBTFUL_DATA_TEXTS).items() if code in codes)
 
 
 def describe_recalibration(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:

@@ -89,7 +89,9 @@ def test_the_rows_of_a_boosted_tree_are_noted_and_fresh_rows_are_not(weight):
     own = to.Predictions(y[:500], model.predict_proba(X[:500]), weight=weights)
     sentence = to.audit(own, resamples=99).verdict["sentence"]
     assert sentence.startswith(UNSEEN)
-    assert sentence.endswith("on these rows; valid only if the model was not trained on them.")
+    assert sentence.endswith(
+        "No recalibration can be judged on rows that the model was trained on: pass held-out rows."
+    )
     assert training_row_notes(to.Predictions(y[500:], model.predict_proba(X[500:]))) == []
 
 

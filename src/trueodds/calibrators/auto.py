@@ -21,7 +21,14 @@ from trueodds.calibrators.choose import (
     cross_fit,
     sort_by_complexity,
 )
-from trueodds.calibrators.confirm_gain import METHOD, NO_GAIN, NOT_ENOUGH_ROWS, Confirmation, confirm_gain
+from trueodds.calibrators.confirm_gain import (
+    METHOD,
+    NO_GAIN,
+    NOT_ENOUGH_ROWS,
+    TRAINING_ROWS,
+    Confirmation,
+    confirm_gain,
+)
 from trueodds.calibrators.cross_validation import count_units, stratified_holdout
 from trueodds.calibrators.identity import IdentityMap, IdentitySpec
 from trueodds.calibrators.recalibration_report import (
@@ -227,11 +234,12 @@ class AutoSpec(CalibratorSpec):
         return self.fit_with_report(P, Y, w)[0]
 
     def fit_with_report(
-        self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
+        self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None, *, trained_on_rows: bool = False
     ) -> tuple[CalibrationMap, Recalibration]:
         """The map that is finally applied, and the complete report.
 
-        Candidates are compared on a sample if there are many rows; the chosen one is fitted to all rows.
+        Candidates are compared on a sample if there are many rows; the chosen one is fitted to all rows, unless the
+        model was probably trained on these rows.
         """
         has_weight = w > 0
         if not has_weight.all():
@@ -257,6 +265,8 @@ class AutoSpec(CalibratorSpec):
             confirmation = confirmation.with_loss_of_all_rows(float(w @ _log_losses(P, Y) / w.sum()))
         if confirmation.outcome == NO_GAIN:  # the best candidate gains nothing
             choice = choice.with_chosen(IdentitySpec())
+        if trained_on_rows:
+            confirmation = replace(confirmation, outcome=TRAINING_ROWS)
         confirmed = confirmation.confirmed and choice.spec.name != "identity"
         inputs = to_accepted_input(choice.spec, P)
         notes: list[Note] = []

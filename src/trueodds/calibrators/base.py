@@ -151,10 +151,13 @@ class CalibratorSpec(Settings, ABC):
         """The calibrator for these class names, with numbers in place of names in its settings."""
         return self
 
-    def fit_with_report(self, P: Any, Y: Array, w: Array, cluster: Array | None = None) -> tuple[CalibrationMap, Any]:
+    def fit_with_report(
+        self, P: Any, Y: Array, w: Array, cluster: Array | None = None, *, trained_on_rows: bool = False
+    ) -> tuple[CalibrationMap, Any]:
         """Fit the map, and return it with the report on the choice among candidates (of `auto`) or None.
 
-        `cluster` (n,) labels rows that are not independent.
+        `cluster` (n,) labels rows that are not independent. On rows that the model was probably trained on, `auto`
+        confirms nothing.
         """
         return self.fit(P, Y, w), None
 
@@ -189,7 +192,7 @@ class SummedSpec(CalibratorSpec):
         return self.fit_from_sums(sums_in_memory(self.as_fit_data(P, Y, w)))
 
     def fit_with_report(
-        self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
+        self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None, *, trained_on_rows: bool = False
     ) -> tuple[CalibrationMap, Any]:
         """Fit the map to rows in memory, with standard errors that account for clusters."""
         return self.fit_from_sums(sums_in_memory(self.as_fit_data(P, Y, w, cluster))), None

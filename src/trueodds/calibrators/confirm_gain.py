@@ -17,6 +17,7 @@ from trueodds.core.weighted_sum import weighted_sum
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN = "confirmed", "too few rows", "no gain"
+TRAINING_ROWS = "not judged"  # on rows that the model was trained on
 METHOD, PROCEDURE = "method", "procedure"  # whose gain is estimated: one calibrator's, or that of choice and fit
 
 _POWER = 0.8  # of the test, for required rows and detectable gains
@@ -32,7 +33,7 @@ _CROSS_FIT_VARIANCE_FACTOR = 2.0
 class Confirmation:
     """The cross-fitted gain in mean log loss, and its test."""
 
-    outcome: str  # CONFIRMED, NOT_ENOUGH_ROWS or NO_GAIN
+    outcome: str  # CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN or TRAINING_ROWS
     gain: float  # nats per row; positive is better
     se: float  # standard error of the gain
     low: float  # lower confidence limit of the gain, at one-sided level 1 − alpha

@@ -42,7 +42,12 @@ _COUNTED_NOTE_CODES = {"TN101", "TN102"}  # notes that count rows with inexact s
 
 
 def fit(
-    spec: CalibratorSpec, preds: Predictions, *, counts: bool = False, keep_held_out: bool = False
+    spec: CalibratorSpec,
+    preds: Predictions,
+    *,
+    counts: bool = False,
+    keep_held_out: bool = False,
+    trained_on_rows: bool | None = None,
 ) -> FittedCalibrator:
     """Fit a calibrator to predictions in memory.
 
@@ -60,6 +65,9 @@ def fit(
         `weight_kind="frequency"` for that.
     keep_held_out : bool, default=False
         Whether the report of a procedure that chooses keeps the cross-fitted probabilities of the rows.
+    trained_on_rows : bool, optional
+        Whether the model was trained on these rows, on which `auto` confirms nothing. By default, whether the
+        predictions look like it (note TN163).
 
     Returns
     -------
@@ -90,7 +98,11 @@ def fit(
     refusal = spec.refuse_implausible_predictions(preds.n, [*preds.notes, *doubts])
     has_copies = any(note.code == "TN144" for note in doubts)
     cluster = number_cases(preds) if has_copies else preds.cluster  # no fold evaluates what another one was fitted to
-    calibration_map, report = refusal or spec.with_class_numbers(preds.classes).fit_with_report(P, Y, w, cluster)
+    if trained_on_rows is None:
+        trained_on_rows = any(note.code == "TN163" for note in doubts)
+    calibration_map, report = refusal or spec.with_class_numbers(preds.classes).fit_with_report(
+        P, Y, w, cluster, trained_on_rows=trained_on_rows
+    )
     class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
     notes = [
         *preds.notes,

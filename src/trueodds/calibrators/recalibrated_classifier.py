@@ -149,7 +149,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         preds = make_predictions(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
         if not hasattr(self.estimator_, "predict_proba"):
             spec = spec.unit_free()
-        self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
+        self.calibrator_: FittedCalibrator = fit(
+            spec, preds, counts=has_integer_weights(preds.weight), trained_on_rows=None if is_frozen else False
+        )
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
         elif hasattr(self, "report_"):

@@ -9,7 +9,7 @@ from typing import Any
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, to_accepted_input
 from trueodds.calibrators.choose import CandidateChoice
-from trueodds.calibrators.confirm_gain import NO_GAIN, NOT_ENOUGH_ROWS, PROCEDURE, Confirmation
+from trueodds.calibrators.confirm_gain import NO_GAIN, NOT_ENOUGH_ROWS, PROCEDURE, TRAINING_ROWS, Confirmation
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
@@ -98,14 +98,17 @@ class Recalibration:
             return "no recalibration attempted"
         if self.confirmed:
             return f"{self.confirmed_text} on held-out rows"
+        if self.outcome == TRAINING_ROWS:
+            return "no recalibration judged: the model may have been fitted to these rows"
         return "no recalibration confirmed: too few rows" if self.outcome == NOT_ENOUGH_ROWS else "no gain found"
 
     @property
     def outcome(self) -> str | None:
-        """`confirmed`, `too few rows` or `no gain`; None if no recalibration was attempted."""
+        """`confirmed`, `too few rows`, `no gain` or `not judged`; None if no recalibration was attempted."""
         if self.confirmation is None:
             return None
-        return NO_GAIN if self.chosen == "identity" else self.confirmation.outcome
+        is_on_new_rows = self.confirmation.outcome != TRAINING_ROWS
+        return NO_GAIN if is_on_new_rows and self.chosen == "identity" else self.confirmation.outcome
 
     def without_required_rows(self) -> Recalibration:
         """This report with the outcome `no gain` in place of `too few rows`.
@@ -194,6 +197,8 @@ class Recalibration:
         if self.log_loss_unconfirmed is not None:
             losses = (confirmation.log_loss_before, self.log_loss_unconfirmed)
             mixed = f"; {self.summary}: log loss {' → '.join(map(_format_loss, losses))}"
+        if self.outcome == TRAINING_ROWS:
+            return f"{self.outcome_text}{mixed}"
         if self.outcome == NOT_ENOUGH_ROWS:
             return f"{self.chosen} not confirmed: too few rows ({self.confirm_rows:,}){mixed}"
         rows = f"on {self.confirm_rows:,} rows"
@@ -244,6 +249,8 @@ def outcome_notes(
     not mixed.
     """
     name = choice.spec.name
+    if confirmation.outcome == TRAINING_ROWS:
+        return [_training_rows_note()]
     shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")
     unchanged = "" if share is not None else " The returned probabilities are unchanged and not mixed."
     original = "the unmodified original probabilities"
@@ -296,6 +303,16 @@ def _assignments_text(assignments: int) -> str:
         " Because there are few clusters, log losses and gains are means over"
         f" {assignments} assignments of the clusters to folds; other assignments (rng=) can still change the result."
     )
+
+
+def _training_rows_note() -> Note:
+    """Note TN545 that no recalibration can be judged on rows that the model was probably trained on."""
+    text = (
+        "No recalibration can be judged on rows that the model was trained on, perhaps these (TN163): its errors"
+        " there are not those of new rows. Pass rows that it has not seen, such as the predictions of"
+        " cross_val_predict. The probabilities are not recalibrated."
+    )
+    return Note("TN545", text)
 
 
 def _no_gain_note(confirmation: Confirmation) -> Note:

@@ -45,9 +45,8 @@ def training_row_notes(preds: Predictions) -> list[Note]:
             f"Accuracy, {100 * accuracy:.1f} %, is far above the mean confidence, {100 * confidence:.1f} %{rows}, as"
             " often on rows of the fit"
         )
-        return [
-            training_row_note(fact, " If it has not seen these, it is far too moderate, and should be recalibrated.")
-        ]
+        otherwise = " If it has not seen these, it is far too moderate: fit a calibrator by name, such as temperature."
+        return [training_row_note(fact, otherwise)]
     return []
 
 

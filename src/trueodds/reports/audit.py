@@ -387,7 +387,11 @@ def _fit_recalibration(
         )
         return None, [Note("TN208", text)]
     test_alpha = recalibration_alpha(results.tests[0], alpha)
-    report = fit(AutoSpec(alpha=test_alpha, rng=rng), preds, keep_held_out=True).report
+    # An error that is far too small is the only sign of it that is no note on the data.
+    is_fit_too_good = any(note.code == "TN163" for error in results.errors for note in error.notes)
+    report = fit(
+        AutoSpec(alpha=test_alpha, rng=rng), preds, keep_held_out=True, trained_on_rows=is_fit_too_good or None
+    ).report
     diagrams = diagrams_before_and_after(preds, report, level)
     if test_alpha < alpha and not has_impossible_outcomes:
         report = report.without_required_rows()

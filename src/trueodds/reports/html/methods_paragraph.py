@@ -10,7 +10,7 @@ from trueodds.reports.html.references import CALIBRATOR_REFERENCES, REFERENCES, 
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.subgroups import HOLM
 from trueodds.reports.text.formatting import describe_lens, format_count, format_level
-from trueodds.reports.text.recalibration import calibrator_name, is_fitted_to_sample
+from trueodds.reports.text.recalibration import TRAINING_ROWS, calibrator_name, is_fitted_to_sample
 
 # The methods of confidence intervals in words, and the paper that the text cites for each.
 _INTERVAL_NAMES = {
@@ -275,6 +275,8 @@ def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> 
         f" {', '.join(names)}. Its gain was estimated and tested by nested cross-validation {nested}, on rows that"
         f" neither fitted nor chose it, at level {format_number(recalibration.get('alpha'))}."
     )
+    if recalibration.get("outcome") == TRAINING_ROWS:
+        return ["No recalibration was judged, because the model may have been fitted to these rows."]
     if not recalibration.get("confirmed"):
         return [text, "No recalibration was confirmed."]
     key = CALIBRATOR_REFERENCES.get(recalibration["chosen"])

@@ -24,6 +24,7 @@ LOG_LOSS_TOLERANCE = 1e-9  # nats per row by which the log losses of equivalent 
 MIN_RATIO_TO_CONSTANT_LOSS = 0.995
 
 INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
+TRAINING_ROWS = "not judged"  # the outcome of one on rows that the model was probably trained on
 # What the estimated gain belongs to: the chosen method, or the procedure of choosing if the folds chose different ones.
 GAIN_OF_METHOD, GAIN_OF_PROCEDURE = "method", "procedure"
 
@@ -292,6 +293,8 @@ def _candidate_status(candidate: Mapping[str, Any], recalibration: AuditDict) ->
     """Return whether a candidate was chosen and confirmed, or dropped early; empty for the others."""
     if not candidate.get("chosen"):
         return "dropped" if candidate.get("dropped") else ""
+    if recalibration.get("outcome") == TRAINING_ROWS:
+        return "chosen, not judged"
     return "chosen" if recalibration.get("confirmed") or candidate["method"] == "identity" else "chosen, not confirmed"
 
 
@@ -368,10 +371,6 @@ def recalibration_table(audit: AuditDict) -> TextTable:
         return TextTable("Recalibration", LABEL_AND_TEXT, ())
     chosen, applied = recalibration.get("chosen"), recalibration.get("applied")
     parameters = recalibration.get("summary") if applied == chosen else None
-    limit = "confidence limit"
-    if recalibration.get("alpha") is not None:
-        limit = f"{format_level(1 - recalibration['alpha'])} confidence limit"
-    gain, gain_percent = format_number(recalibration.get("gain")), recalibration.get("gain_percent")
     entries = [
         ("chosen", chosen or "–"),
         ("parameters", parameters or "–"),
@@ -379,6 +378,23 @@ def recalibration_table(audit: AuditDict) -> TextTable:
         ("applied", applied or "–"),
         ("log loss before", format_log_loss(recalibration, "before")),
         ("log loss after", format_log_loss(recalibration, "after")),
+        *([] if recalibration.get("outcome") == TRAINING_ROWS else _gain_entries(recalibration)),
+        *_accuracy_entries(recalibration, audit["data"]),
+        *((f"rows used to {name}", format_integer(n)) for name, n in (recalibration.get("rows") or {}).items()),
+        ("weight of the uniform distribution mixed in", format_number(recalibration.get("mixing"))),
+        ("minimum probability in a logarithm", format_number(recalibration.get("min_prob"))),
+    ]
+    known_entries = tuple(entry for entry in entries if entry[1] != "–")
+    return TextTable("Recalibration", LABEL_AND_TEXT, known_entries)
+
+
+def _gain_entries(recalibration: AuditDict) -> list[tuple[str, str]]:
+    """Return entries on the gain in log loss, its confidence limits and its test."""
+    limit = "confidence limit"
+    if recalibration.get("alpha") is not None:
+        limit = f"{format_level(1 - recalibration['alpha'])} confidence limit"
+    gain, gain_percent = format_number(recalibration.get("gain")), recalibration.get("gain_percent")
+    return [
         ("gain", gain if gain_percent is None else f"{gain} ({format_gain_percent(gain_percent)})"),
         ("gain of", _GAIN_SUBJECTS.get(recalibration.get("gain_of") or "", "–")),
         ("standard error of the gain", format_number(recalibration.get("gain_se"))),
@@ -387,13 +403,7 @@ def recalibration_table(audit: AuditDict) -> TextTable:
         ("p-value of the gain", format_pvalue(recalibration.get("pvalue"))),
         ("rows required to confirm this gain with 80 % power", format_integer(recalibration.get("required_rows"))),
         ("gain detectable with 80 % power", format_number(recalibration.get("detectable_gain"))),
-        *_accuracy_entries(recalibration, audit["data"]),
-        *((f"rows used to {name}", format_integer(n)) for name, n in (recalibration.get("rows") or {}).items()),
-        ("weight of the uniform distribution mixed in", format_number(recalibration.get("mixing"))),
-        ("minimum probability in a logarithm", format_number(recalibration.get("min_prob"))),
     ]
-    known_entries = tuple(entry for entry in entries if entry[1] != "–")
-    return TextTable("Recalibration", LABEL_AND_TEXT, known_entries)
 
 
 def _accuracy_entries(recalibration: AuditDict, data: AuditDict) -> list[tuple[str, str]]:

@@ -34,6 +34,7 @@ from trueodds.reports.text.recalibration import (
     GAIN_OF_PROCEDURE,
     IMPLAUSIBLE_DATA_TEXTS,
     INSUFFICIENT_ROWS,
+    TRAINING_ROWS,
     calibrator_name,
     calibrator_with_parameters,
     describe_changed_classes,
@@ -249,6 +250,10 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
         if constant := describe_constant_prediction(recalibration, data):
             return SummaryLine(label, "hardly better than a constant", f"{name}: {remark}; {constant}")
         return SummaryLine(label, name, remark, "good" if format_gain_bound(recalibration) else "plain")
+    if recalibration.get("outcome") == TRAINING_ROWS:
+        remark = "the model may have been fitted to these rows; pass rows that it has not seen"
+        remark = "; ".join(filter(None, (remark, describe_mixing(recalibration))))
+        return SummaryLine(label, TRAINING_ROWS, remark)
     if recalibration.get("outcome") == INSUFFICIENT_ROWS:
         gain = f"log loss gain {format_number(recalibration.get('gain'))} nats per row{_pvalue_suffix(recalibration)}"
         remark = (

@@ -28,6 +28,7 @@ from trueodds.reports.text.recalibration import (
     GAIN_OF_PROCEDURE,
     IMPLAUSIBLE_DATA_TEXTS,
     INSUFFICIENT_ROWS,
+    TRAINING_ROWS,
     calibrator_name,
     describe_constant_prediction,
     describe_mixing,
@@ -370,7 +371,9 @@ def describe_recalibration(recalibration: Mapping[str, Any] | None, data: Mappin
             sentence += "; the result is hardly better than a constant prediction"
         return f"{sentence}."
     mixing = describe_mixing(recalibration)
-    if recalibration.get("outcome") == INSUFFICIENT_ROWS:
+    if recalibration.get("outcome") == TRAINING_ROWS:
+        sentence = "no recalibration can be judged on rows that the model was trained on: pass held-out rows"
+    elif recalibration.get("outcome") == INSUFFICIENT_ROWS:
         sentence = f"no recalibration could be confirmed with {format_count(data['n'], 'row')}"
     else:
         sentence = "no recalibration improves the held-out log loss significantly"

@@ -175,10 +175,36 @@ def test_of_many_groups_fifty_are_compared_with_intervals_for_the_pairs_of_all()
 
 
 def test_a_group_has_a_direction_where_it_has_means():
-    y, p = np.array([1, 1, 0, 0, 1, 0]), np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
-    groups = by_group(Predictions(y, p, group=list("aabbcc")), resamples=19, interval=None)
-    assert [group.direction for group in groups.groups] == ["under", "over", None]
+    # 100 rows of probability 0.5: 95 % of the calibrated ones have 50 ± 9.8 events.
+    y, p = np.concatenate([np.arange(100) < events for events in (60, 40, 59, 50)]).astype(int), np.full(400, 0.5)
+    groups = by_group(Predictions(y, p, group=np.repeat(list("abcd"), 100)), resamples=19, interval=None)
+    assert [group.direction for group in groups.groups] == ["under", "over", None, None]
     assert list(groups.frame()["direction"][:2]) == ["under", "over"]
+
+
+def test_a_group_whose_slope_is_wrong_has_no_direction_from_a_mean_gap_that_is_noise():
+    rng = np.random.default_rng(4)
+    p = rng.beta(1, 3, 1200)
+    is_extreme = np.arange(1200) % 2 == 0
+    true = np.where(is_extreme, 0.25 + 0.4 * (p - 0.25), p)  # with the same mean as p
+    preds = Predictions((rng.random(1200) < true).astype(int), p, group=np.where(is_extreme, "a", "b"))
+    group = by_group(preds, resamples=199)["group=a"]
+    assert group.status == "miscalibrated"
+    assert group.mean_prob != group.event_rate
+    assert group.direction is None
+    table = to.audit(preds, resamples=199).to_dict()["groups"]
+    assert [entry["direction"] for entry in table if entry["label"] == "group=a"] == [None]
+    tallied = to.audit(to.tally(preds), resamples=199).to_dict()
+    assert [entry["direction"] for entry in tallied["groups"] if entry["label"] == "group=a"] == [None]
+
+
+def test_the_direction_of_a_group_accounts_for_clusters():
+    # 14 of 20 clusters of equal rows are events, while 10 ± 4.8 are expected; of independent rows 140, and 100 ± 14.
+    y = np.repeat(np.arange(20) < 14, 10).astype(int)
+    p, cluster = np.full(200, 0.5), np.repeat(np.arange(20), 10)
+    by_row = by_group(Predictions(y, p, group=["a"] * 200), interval=None, resamples=19)
+    by_cluster = by_group(Predictions(y, p, group=["a"] * 200, cluster=cluster), interval=None, resamples=19)
+    assert (by_row.groups[0].direction, by_cluster.groups[0].direction) == ("under", None)
 
 
 def test_a_duplicate_column_costs_nothing():

@@ -56,17 +56,6 @@ def evidence_order(joint: float | None, pvalue: float | None, error_size: float 
     )
 
 
-def prediction_direction(mean_prob: float | None, event_rate: float | None) -> str | None:
-    """Return whether predictions are too low ("under") or too high ("over"); None if equal or undefined.
-
-    >>> prediction_direction(0.1, 0.2), prediction_direction(0.2, 0.1), prediction_direction(None, None)
-    ('under', 'over', None)
-    """
-    if mean_prob is None or event_rate is None or math.isnan(mean_prob) or math.isnan(event_rate):
-        return None
-    return None if mean_prob == event_rate else "under" if event_rate > mean_prob else "over"
-
-
 def format_status(status: str, direction: str | None) -> str:
     """Return the status of a subgroup for a table, with the direction of the predictions if it is miscalibrated.
 
@@ -134,8 +123,10 @@ class Group:
     status : {"miscalibrated", "within", "undecided"}
         Whether calibration is rejected, or the interval ends below the equivalence margin, or neither.
     mean_prob, event_rate : float or None
-        Mean predicted probability and mean outcome, which show the direction of the error; None if the lens has several
-        views, or vectors of probabilities.
+        Mean predicted probability and mean outcome; None if the lens has several views, or vectors of probabilities.
+    direction : {"under", "over", None}
+        Whether predictions are too low or too high on average: significantly, because the confidence interval of the
+        difference of the two means excludes 0. None otherwise.
     """
 
     column: str
@@ -148,16 +139,12 @@ class Group:
     status: str
     mean_prob: float | None = None
     event_rate: float | None = None
+    direction: str | None = None
 
     @property
     def n(self) -> int:
         """The number of rows."""
         return self.estimate.n
-
-    @property
-    def direction(self) -> str | None:
-        """Whether predictions are too low on average ("under") or too high ("over"); None if that is undefined."""
-        return prediction_direction(self.mean_prob, self.event_rate)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the subgroup as a JSON object."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -20,6 +21,7 @@ from trueodds.core.group_results import (
 )
 from trueodds.core.results import Estimate
 from trueodds.core.settings import NonNegative, Range, check
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.equivalence import EventRate, is_in_probability_units, is_lens_on_classes
@@ -34,8 +36,10 @@ from trueodds.lenses.subgroups import (
     rows_of_groups,
     subgroup_partitions,
 )
+from trueodds.lenses.view import View
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
+from trueodds.resampling.intervals.normal import normal_interval, t_interval
 from trueodds.tallies.tally import Tally
 
 MAX_NAMED_GROUPS = 5  # maximum number of subgroups named in a note
@@ -151,7 +155,8 @@ def assess_groups(
         group_error = error_settings.error_of_group(preds, group, number, rows)
         adjusted_pvalue = group_pvalues.adjusted[number]
         noise_floor = group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None
-        mean_prob, event_rate = _mean_prediction_and_event_rate(group_error)
+        view = _only_view(group_error)
+        mean_prob, event_rate = (None, None) if view is None else mean_prediction_and_event_rate(view)
         group_results.append(
             Group(
                 column=group.column,
@@ -164,6 +169,9 @@ def assess_groups(
                 status=_group_status(group_error, adjusted_pvalue, min_effect, alpha),
                 mean_prob=mean_prob,
                 event_rate=event_rate,
+                direction=None
+                if view is None
+                else prediction_direction(view, group_error.preds.cluster, error_settings.interval_spec.level),
             )
         )
         group_errors.append(group_error)
@@ -226,12 +234,39 @@ def _with_noise_floor(group_error: ComparedModel, noise_floor: float | None) -> 
     return replace(estimate, noise_floor=noise_floor)
 
 
-def _mean_prediction_and_event_rate(group_error: ComparedModel) -> tuple[float | None, float | None]:
-    """Mean predicted probability and event rate; None if the lens has several views, or vectors."""
+def _only_view(group_error: ComparedModel) -> View | None:
+    """Return the view of the lens; None if it has several, or vectors of probabilities."""
     view, *other_views = group_error.estimand.views
-    if other_views or view.joint:
-        return None, None
+    return None if other_views or view.joint else view
+
+
+def mean_prediction_and_event_rate(view: View) -> tuple[float, float]:
+    """Return the mean predicted probability and the event rate."""
     return float(view.w @ view.p / view.total), float(view.w @ view.y / view.total)
+
+
+def prediction_direction(view: View, cluster: Array | None, level: float) -> str | None:
+    """Return whether predictions are too low ("under") or too high ("over") on average; None if neither is significant.
+
+    The mean gap is significant if its confidence interval excludes 0. The variance is that of the residuals, and of
+    independent rows at least the one that the predictions imply. `cluster` (n,) labels rows that are not independent.
+
+    >>> prediction_direction(View(p=[0.2] * 100, y=[1] * 30 + [0] * 70), None, 0.95)  # 20 ± 7.8 events expected
+    'under'
+    >>> prediction_direction(View(p=[0.2] * 100, y=[1] * 25 + [0] * 75), None, 0.95)
+    """
+    if cluster is None:
+        gap = float((view.w * (view.y - view.p)).sum() / view.total)
+        variance = max(view.sums("wwr").sum(), view.sums("wwv").sum())
+        interval = normal_interval(gap, math.sqrt(variance) / view.total, level)
+    else:
+        totals = np.bincount(np.unique(cluster, return_inverse=True)[1], view.w * (view.y - view.p))
+        n = len(totals)
+        if n < 2:
+            return None
+        error = math.sqrt((totals**2).sum() * n / (n - 1)) / view.total
+        interval = t_interval(float(totals.sum() / view.total), error, n - 1, level)
+    return "under" if interval.low > 0 else "over" if interval.high < 0 else None
 
 
 def _group_status(group_error: ComparedModel, adjusted_pvalue: float, min_effect: float, alpha: float) -> str:

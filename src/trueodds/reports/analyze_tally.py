@@ -19,7 +19,9 @@ from trueodds.hypotests.group_status import (
     classify_status,
     group_notes,
     margin_notes,
+    mean_prediction_and_event_rate,
     notes_on_unexamined,
+    prediction_direction,
     tally_subgroups,
 )
 from trueodds.hypotests.lens_family import lens_family
@@ -128,9 +130,9 @@ def _test_groups(
     ):
         interval = estimate.interval
         low, high = (None, None) if interval is None else (interval.low, interval.high)
-        name, (mean_prob, event_rate) = str(value), _mean_prob_and_event_rate(part, lens)
+        name, means_and_direction = str(value), _describe_means(part, lens, level)
         status = classify_status(joint, low, high, min_effect, alpha)
-        groups.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, status, mean_prob, event_rate))
+        groups.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, status, *means_and_direction))
     note = Note(
         "TN166",
         "A tally keeps each group separately, so the joint p-values are Holm-adjusted. Detectable errors, differences "
@@ -165,11 +167,9 @@ def _calibration_in_the_large_of_tally(tally: Tally, lens: Lens) -> tuple[float 
     return calibration_in_the_large(view)
 
 
-def _mean_prob_and_event_rate(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
-    """Return the mean predicted probability and the event rate; None with several views or without weight."""
+def _describe_means(tally: Tally, lens: Lens, level: float) -> tuple[float | None, float | None, str | None]:
+    """Return mean predicted probability, event rate and direction; None with several views or without weight."""
     views = tally.views(lens)
     if len(views) > 1 or views[0].total <= 0:
-        return None, None
-    (view,) = views
-    mean_prob, event_rate = (float((view.w * x).sum() / view.total) for x in (view.p, view.y))
-    return mean_prob, event_rate
+        return None, None, None
+    return *mean_prediction_and_event_rate(views[0]), prediction_direction(views[0], None, level)

@@ -93,7 +93,7 @@ def _explain_group_table(audit: AuditDict) -> str:
         text += " Smallest detectable: the smallest error that would have been significant."
     miscalibrated = [group for group in subgroups if group["status"] == "miscalibrated"]
     if any(group.get("direction") for group in miscalibrated):
-        text += " Under: predictions are too low on average; over: too high."
+        text += " Under: predictions are significantly too low on average; over: too high."
     if miscalibrated:
         text += _INTERVAL_FROM_ZERO_TEXT
     return text

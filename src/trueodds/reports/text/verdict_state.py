@@ -47,7 +47,7 @@ def miscalibration_direction(
     - A slope of the log odds below 0 is a reversed ranking, which has precedence.
     - A slope below or above 1 shows that probabilities are too extreme or too moderate.
     - Calibration-in-the-large shows that they are too high or too low, if it is at least a third of the error;
-      otherwise errors of both signs cancel.
+      otherwise errors of both signs cancel. Its confidence interval must exclude 0, too.
 
     Each must exceed 3 standard errors, or 2 if the test through the default lens rejects. For two classes, of the last
     two the one with more standard errors is used, unless the numbers of predicted and observed events differ by a
@@ -57,7 +57,8 @@ def miscalibration_direction(
     if family.pvalue > alpha:
         return "miscalibrated", None
     min_z = MIN_Z_IF_REJECTED if results.default_test.pvalue <= alpha else MIN_Z_UNLESS_REJECTED
-    slope = measures_by_name(results.standard_measures).get("calibration_slope")
+    measures = measures_by_name(results.standard_measures)
+    slope = measures.get("calibration_slope")
     if slope is not None and slope.distance_in_se(0.0) <= -min_z:
         return "reversed", slope
     # Each candidate has the number of standard errors, the direction, and the slope if this determines it.
@@ -65,7 +66,10 @@ def miscalibration_direction(
     in_the_large, z = results.calibration_in_the_large or 0.0, abs(results.calibration_in_the_large_z or 0.0)
     error = results.errors[0].value if results.errors[0].debiased is None else results.errors[0].debiased
     errors_cancel = abs(in_the_large) < MIN_SHARE_IN_THE_LARGE * error
-    if not errors_cancel and z >= min_z:
+    level = measures.get("calibration_intercept") or measures.get("calibration_in_the_large")
+    interval = None if level is None else level.interval
+    includes_0 = interval is not None and interval.low <= 0 <= interval.high
+    if not errors_cancel and z >= min_z and not includes_0:
         high, low = ("too high", "too low") if is_binary(data) else ("overconfident", "underconfident")
         has_precedence = is_binary(data) and ratio_of_events(data) is not None
         candidates.append((math.inf if has_precedence else z, high if in_the_large < 0 else low, None))

@@ -17,7 +17,6 @@ from trueodds.calibrators.choose import (
     choose_calibrator,
     choose_leaving_one_fold_out,
     cross_fit,
-    keeps_score_order,
     one_standard_error_rule,
 )
 from trueodds.calibrators.confirm_gain import confirm_gain
@@ -152,8 +151,8 @@ class Swapped(Spy):
 
 
 def test_no_row_is_scored_by_a_fit_that_saw_it():
-    P, y = draw_predictions(100, 2, 1.0, 0)
-    choose_calibrator(P, one_hot(y), np.ones(100), [Memory()])
+    P, y = draw_predictions(100, 3, 1.0, 0)  # of two classes, the fit on all rows is applied to examine its order
+    choose_calibrator(P, one_hot(y, 3), np.ones(100), [Memory()])
     assert len(Memory.fitted_rows) == 6  # five folds, and the fit on all that names the parameters
 
 
@@ -413,12 +412,6 @@ def test_folds_of_equal_label_shares_would_confirm_luck():
 def test_a_rule_needs_a_fit():
     with pytest.raises(TypeError):
         CalibratorSpec()
-
-
-def test_a_map_keeps_the_order_of_scores_unless_it_decreases():
-    p = np.linspace(0.1, 0.9, 9)
-    for q, keeps in ((p**2, True), (np.maximum(p, 0.5), True), (np.abs(p - 0.5), False), (1 - p, False)):
-        assert keeps_score_order(p, q) is keeps
 
 
 def test_the_table_states_whether_a_candidate_keeps_the_order_of_scores():

@@ -38,6 +38,7 @@ from trueodds.calibrators.recalibration_report import (
     mixed_original_note,
     outcome_notes,
 )
+from trueodds.calibrators.score_order import MAX_DECREASE, decrease_note, total_decrease
 from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
@@ -273,6 +274,8 @@ class AutoSpec(CalibratorSpec):
         original = _Original(IdentityMap())
         if confirmed:
             applied_map, notes = _fit_confirmed(choice.spec, inputs, Y, w, cluster)
+            if P.shape[1] == 2:
+                choice = choice.with_score_order(keeps_order=all(note.code != "TN529" for note in notes))
         else:
             original = _Original.of_rows(P, Y, w, mixed=bool(exact_zeros(P).any()))
             applied_map = original.calibration_map
@@ -360,6 +363,9 @@ def _fit_confirmed(
     """Fit the confirmed candidate to all rows and mix it with the uniform distribution; returns map and notes."""
     calibration_map = spec.fit_with_report(inputs, Y, w, cluster)[0]
     notes = [n for n in spec.notes(calibration_map, inputs, Y, w) if n.code not in _NOTES_RULED_OUT_BY_MIXING]
+    if Y.shape[1] == 2 and all(note.code != "TN529" for note in notes):  # which only splines have by themselves
+        decrease = total_decrease(calibration_map, inputs)
+        notes += [decrease_note(decrease)] if decrease > MAX_DECREASE else []
     return MixedMap(calibration_map, uniform_share(len(inputs))), notes
 
 

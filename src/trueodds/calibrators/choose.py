@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators._curves.score_scale import class_scores, score_scale
 from trueodds.calibrators._glm.log_probabilities import Probabilities, exact_zeros, normalized_logs, to_probabilities
 from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, to_accepted_input
 from trueodds.calibrators.cross_validation import (
@@ -23,6 +22,7 @@ from trueodds.calibrators.cross_validation import (
     stratified_folds,
 )
 from trueodds.calibrators.identity import IdentitySpec
+from trueodds.calibrators.score_order import MAX_DECREASE, total_decrease
 from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
@@ -34,7 +34,6 @@ from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 # Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.
 LOSS_TOLERANCE = 1e-9
-MAX_DECREASE = 1e-3  # of the probability with a higher score, up to which a map is regarded as nondecreasing
 MAX_STD_ERRORS_BEHIND = 2.0  # a candidate that is more standard errors than this worse than the best is dropped
 
 
@@ -77,12 +76,6 @@ class CrossFittingRows(NamedTuple):
             logs[in_fold] = self.held_out_logs(spec, ~in_fold, in_fold)
         return logs
 
-    def keeps_score_order(self, logs: Array) -> bool:
-        """Whether each fold's fit keeps the order of its held-out scores, by cross-fitted log-probabilities (n, 2)."""
-        scores = class_scores(self.P, 1, score_scale(self.P))
-        fold_masks = (self.fold_of_row == f for f in range(self.n_folds))
-        return all(keeps_score_order(scores[in_fold], np.exp(logs[in_fold, 1])) for in_fold in fold_masks)
-
     def compare_losses(self, losses: Array, rows_compared: Array | slice = slice(None)) -> list[MeanEstimate]:
         """Mean excess of each candidate's loss over that of the best candidate, with its standard error.
 
@@ -96,7 +89,7 @@ class CrossFittingRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One row of the table of candidates; all numbers come from held-out rows."""
+    """One row of the table of candidates; losses, changed classes and accuracy come from held-out rows."""
 
     method: str
     parameters: str | None  # description of the fit on all rows; None if the candidate was dropped early
@@ -108,7 +101,7 @@ class Candidate:
     label_flips: int | None
     accuracy_change: float | None
     dropped: bool = False  # early, so that the log loss is that of fits to fewer rows
-    # Whether its fits give no higher score a lower probability; None if it was dropped early, and for K > 2.
+    # Whether the map fitted to all rows gives no higher score a lower probability; None if dropped, and for K > 2.
     keeps_order: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,6 +118,11 @@ class CandidateChoice:
     folds: int  # number of folds
     max_uniform_share: float  # largest share of the uniform distribution in any fold
     assignments: int = 1  # number of assignments of the rows to folds, over which losses are averaged
+
+    def with_score_order(self, *, keeps_order: bool) -> CandidateChoice:
+        """Return this table with whether the map of the chosen candidate, fitted to all rows, keeps the order."""
+        table = (replace(one, keeps_order=keeps_order) if one.chosen else one for one in self.candidates)
+        return replace(self, candidates=tuple(table))
 
     def with_chosen(self, spec: CalibratorSpec) -> CandidateChoice:
         """Return this table with another candidate as the chosen one."""
@@ -229,10 +227,11 @@ def choose_by_log_loss(
             table.append(_dropped_candidate(rows, spec, loss))
             continue
         briers = [row_losses(np.exp(logs), rows.Y).brier for logs in cross_fitted[i]]
+        fitted_map = spec.fit(to_accepted_input(spec, rows.P), rows.Y, rows.w)
         table.append(
             Candidate(
                 method=spec.name,
-                parameters=spec.fit(to_accepted_input(spec, rows.P), rows.Y, rows.w).describe(),
+                parameters=fitted_map.describe(),
                 log_loss=float(weighted_sum(rows.w, losses[i]) / rows.w.sum()),
                 brier=float(weighted_sum(rows.w, np.mean(briers, axis=0)) / rows.w.sum()),
                 difference=excess_loss_of[i].mean,
@@ -240,16 +239,11 @@ def choose_by_log_loss(
                 chosen=i == chosen_index,
                 label_flips=count_label_flips(predicted, mean_logs[i]),
                 accuracy_change=accuracy(mean_logs[i], rows.Y, rows.w) - accuracy(predicted, rows.Y, rows.w),
-                keeps_order=_keep_score_order(assignments, cross_fitted[i]) if predicted.shape[1] == 2 else None,
+                keeps_order=total_decrease(fitted_map, rows.P) <= MAX_DECREASE if predicted.shape[1] == 2 else None,
             )
         )
     max_uniform_share = max(float(rows.uniform_shares().max()) for rows in assignments)
     return CandidateChoice(tuple(table), specs[chosen_index], rows.n_folds, max_uniform_share, len(assignments))
-
-
-def _keep_score_order(assignments: Sequence[CrossFittingRows], cross_fitted_logs: Array) -> bool:
-    """Whether every fit keeps the order of its held-out scores, by log-probabilities (assignments, n, 2)."""
-    return all(rows.keeps_score_order(logs) for rows, logs in zip(assignments, cross_fitted_logs, strict=True))
 
 
 def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, log_loss: Array) -> Candidate:
@@ -285,17 +279,6 @@ def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequ
         i for i, excess in enumerate(excess_losses) if excess.mean <= min(excess.se, gain / 2) + LOSS_TOLERANCE
     )
     return next(i for i in eligible_indices if i != identity)
-
-
-def keeps_score_order(scores: Array, q: Array) -> bool:
-    """Whether a map from scores (n,) to probabilities q (n,) gives no higher score a clearly lower probability.
-
-    >>> scores = np.array([0.1, 0.5, 0.8])
-    >>> keeps_score_order(scores, scores**2), keeps_score_order(scores, scores[::-1])
-    (True, False)
-    """
-    q = q[np.argsort(scores, kind="stable")]
-    return bool((np.maximum.accumulate(q) - q).max(initial=0.0) <= MAX_DECREASE)
 
 
 class NestedChoice(NamedTuple):

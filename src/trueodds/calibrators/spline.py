@@ -40,13 +40,14 @@ from trueodds.calibrators._splines.natural_spline import (
     place_knots,
 )
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.score_order import MAX_DECREASE, decrease_note, total_decrease
 from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf, Positive, Range
 from trueodds.core.typing import Array
 
 _DEFAULT_KNOTS = {"natural": 12, "gupta": 6}  # number of knots by kind
 _N_CURVE_POINTS = 1001  # evaluations of a curve between its first and its last knot, to find where it decreases
-_MIN_NOTED_DECREASE = 1e-3  # decrease of probability from which a note is given
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,7 @@ class LogOddsSpline:
     converged: bool = True  # whether a finite minimum was found
     n_passes: int = 0  # over the scores or groups of them, in the fit
     min_prob: float = 0.0  # smallest probability inside a logarithm; 0 for none
+    penalty: float = np.inf  # λ of the fit, which is not saved; infinite for a line
 
     def __call__(self, x: Array) -> Array:
         """The probabilities at x."""
@@ -133,7 +135,8 @@ def fit_log_odds_spline(
             np.stack([np.zeros_like(x), x / unit], axis=1), events / mass, mass, n_knots,
             None if penalty is None else penalty / unit**3, min_prob,
         )  # fmt: skip
-        return replace(curve, spline=NaturalSpline(curve.spline.knots * unit, curve.spline.values))
+        spline = NaturalSpline(curve.spline.knots * unit, curve.spline.values)
+        return replace(curve, spline=spline, penalty=curve.penalty * unit**3)
     data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).pool_scores(len(x))
     if data.separated:
         smoothed_fit = fit_smoothed(
@@ -148,7 +151,7 @@ def fit_log_odds_spline(
             min_prob=min_prob,
         )
     fit = fit_spline(data, place_knots(data, n_knots), penalty) if len(data.x) > 1 else fit_shift(data)
-    return LogOddsSpline(fit.curve, fit.degrees_of_freedom, fit.converged, fit.n_passes, min_prob)
+    return LogOddsSpline(fit.curve, fit.degrees_of_freedom, fit.converged, fit.n_passes, min_prob, fit.penalty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,16 +294,21 @@ class SplineSpec(CalibratorSpec):
                 " either kind."
             )
             fit_notes.append(Note("TN528", text))
-        largest_decrease = max(curve.total_decrease() for curve in calibration_map.curves)
-        if largest_decrease > _MIN_NOTED_DECREASE:
-            which_curves = " of a class" if len(calibration_map.curves) > 1 else ""
-            text = (
-                f"The curve{which_curves} decreases in places, by {largest_decrease:.2g} in total, where a higher score"
-                " gets a lower probability. llo, beta and centered_isotonic keep the order of scores, as may a larger"
-                " penalty."
-            )
-            fit_notes.append(Note("TN529", text))
-        return fit_notes
+        return [*fit_notes, *_decrease_notes(calibration_map, P)]
+
+
+def _decrease_notes(calibration_map: SplineMap, P: Probabilities) -> list[Note]:
+    """Note TN529 on the curve with the largest decrease, which states its penalty, or none."""
+    if len(calibration_map.curves) == 1:
+        (curve,), decrease, which = calibration_map.curves, total_decrease(calibration_map, P), "curve"
+    else:
+        curve, which = max(calibration_map.curves, key=lambda curve: curve.total_decrease()), "curve of a class"
+        decrease = curve.total_decrease()
+    if decrease <= MAX_DECREASE:
+        return []
+    penalty = f", with the penalty λ = {format_number(curve.penalty)}"
+    hint = "; a larger one may increase the decrease, until the curve is nearly a line"
+    return [decrease_note(decrease, which, penalty + hint)]
 
 
 def _clipping_notes(calibration_map: confidence_spline.ConfidenceMap, P: Array) -> list[Note]:

@@ -143,6 +143,7 @@ class SplineFit:
     degrees_of_freedom: float  # effective degrees of freedom; those of a line are 2
     n_passes: int
     converged: bool
+    penalty: float  # λ, infinite for a line
 
 
 class SplineBasis:
@@ -212,7 +213,8 @@ _SYMMETRIC_INDEX = np.array(
 def fit_shift(data: OutcomeCounts) -> SplineFit:
     """Fit a single score with events and non-events: a line of slope 1 through the log odds of the event rate."""
     ends = data.x[0] + np.array([0.0, 1.0])
-    return SplineFit(NaturalSpline(ends, ends + math.log(data.events[0] / data.nonevents[0]) - data.x[0]), 1.0, 0, True)
+    line = NaturalSpline(ends, ends + math.log(data.events[0] / data.nonevents[0]) - data.x[0])
+    return SplineFit(line, 1.0, 0, True, math.inf)
 
 
 def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) -> SplineFit:
@@ -237,6 +239,7 @@ def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) 
         directions.degrees_of_freedom(penalty),
         n_passes + optimum.n_passes,
         optimum.converged,
+        penalty,
     )
 
 

@@ -115,7 +115,7 @@ FORECASTS = [18.0, 21.0, 19.5]
 
 @pytest.mark.parametrize("forecasts", [FORECASTS, P2, np.rint(FORECASTS), np.stack([FORECASTS, FORECASTS], axis=1)])
 def test_outcomes_of_a_regression_are_recognized_whatever_the_forecasts(forecasts: Any) -> None:
-    with refused("TO106", "17.2 in row 0", fix="look like the outcomes of a regression: pass events, such as y <= q"):
+    with refused("TO106", "17.2 in row 0", fix="look like the outcomes of a regression: pass events such as y <= q"):
         Predictions(TEMPERATURES, forecasts)
     with refused("TO106", "17.2 in row 0", fix="outcomes of a regression"):
         Predictions.from_logits(TEMPERATURES, forecasts)

@@ -30,10 +30,7 @@ UNKNOWN_LABEL = -1  # stands for a label that is not known, in the outcomes of i
 # Texts that say whether an answer was correct, or any other statement is true.
 _TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0", "correct", "right", "pass", "passed")
 _FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "incorrect", "wrong", "fail", "failed")
-REGRESSION_REMEDY = (
-    "pass events, such as y <= q with probability 0.9 for a 90 % quantile q (documentation, 'Quantiles, intervals and"
-    " distributions as events')."
-)
+REGRESSION_REMEDY = "pass events such as y <= q (documentation, 'Quantiles, intervals and distributions as events')."
 TRUTH_REMEDY = "Write true or false, 1 or 0, yes or no."
 
 

@@ -144,3 +144,34 @@ def test_the_caption_of_the_correction_counts_the_bins_outside_their_bars() -> N
     assert f"{before} of {len(tables[0]['outside'])} bins lie outside their consistency bars; after" in page
     assert f", {after or 'none'} of {len(tables[1]['outside'])} " in page
     assert "comes from a map fitted and chosen without that row" in page
+
+
+@pytest.mark.parametrize("kind", ["binary", "classes", "confidence"])
+def test_no_quoted_bin_contradicts_the_word_for_the_direction(kind: str) -> None:
+    # The true log odds are a slope times the stated ones, centered so that the mean prediction is about right: of two
+    # classes, of the answer, or of the predicted class among three.
+    rng = np.random.default_rng(88)
+    n_quoted = 0
+    for seed in range(12):
+        n, slope = 600, rng.choice([0.3, 0.6, 1.8, 3.0])
+        P = rng.dirichlet([1, 1, 1], n)
+        p = P.max(axis=1) if kind == "classes" else expit(rng.normal(rng.normal(0, 1), 1, n))
+        log_odds = np.log(p / (1 - p))
+        q = expit(log_odds.mean() + slope * (log_odds - log_odds.mean()))
+        y = (rng.random(n) < q).astype(int)
+        if kind == "classes":
+            second_class = (P.argmax(axis=1) + 1 + (rng.random(n) < 0.5)) % 3
+            preds = to.Predictions(np.where(y == 1, P.argmax(axis=1), second_class), P)
+        else:
+            preds = to.Predictions.from_confidence(p, y) if kind == "confidence" else to.Predictions(y, p)
+        verdict = to.audit(preds, resamples=99, rng=seed).verdict
+        sentence = str(verdict["sentence"])
+        numbers = re.search(r"(?:confidence|predicted at) ([\d.]+) % .*?(?:are right|event rate of) ([\d.]+) %", sentence)
+        if verdict["state"] not in ("overconfident", "underconfident") or numbers is None:
+            continue
+        predicted, observed = (float(number) for number in numbers.groups())
+        # Rows of two classes below the event rate are overconfident if they are predicted too low.
+        is_above = kind != "binary" or predicted >= 100 * y.mean()
+        n_quoted += 1
+        assert (verdict["state"] == "overconfident") == ((predicted > observed) == is_above), sentence
+    assert n_quoted >= 3

@@ -33,8 +33,8 @@ def read_bins(table: Mapping[str, Sequence[Any]]) -> list[Bin]:
 def largest_deviation(bins: Sequence[Bin], center: float = 0.0, sign: int = 0) -> Bin | None:
     """Return the bin outside its consistency bar with the largest share of the calibration error; None without one.
 
-    With `sign` 1 only bins are considered whose mean prediction lies further from the `center` than their outcome rate,
-    as in overconfident predictions; with −1 only those in which it lies closer, as in underconfident ones.
+    With `sign` 1 only bins are considered whose mean prediction is too far above or too far below the `center`, as in
+    overconfident predictions; with −1 only those in which it is not far enough.
 
     >>> bins = [Bin(900, 0.01, 0.02, True), Bin(50, 0.9, 0.6, True), Bin(99, 0.5, 0.1, False)]
     >>> largest_deviation(bins), largest_deviation(bins, 0.1, -1)

@@ -115,11 +115,9 @@ def _calibration_sentence(
     _, slope = miscalibration_direction(results, family, alpha, data)
     if slope is not None and slope.interval is not None and state in ("reversed", "overconfident", "underconfident"):
         slope_text = _describe_slope(slope.value or 0.0, slope.interval, state, data)
-        if state == "reversed":
-            return f"{word}: {slope_text}; {means}."
-        if part := _describe_largest_deviation(bins, data, state):
+        if state != "reversed" and (part := _describe_largest_deviation(bins, data, state)):
             return f"{word}: {part}; overall, {means} ({_describe_slope_value(slope.value or 0.0, slope.interval)})."
-        return f"{word}: {means}; {slope_text}."
+        return f"{word}: {slope_text}; {means}."
     if state in ("too high", "too low"):
         return f"{word}: {_describe_number_of_events(data)}{_describe_additional_slope(results, state)}."
     if state in ("overconfident", "underconfident"):
@@ -212,7 +210,8 @@ def _describe_largest_deviation(bins: Mapping[str, Sequence[Any]] | None, data: 
     """Return predicted and observed of the bin that contributes most to the error in the direction of the state."""
     if bins is None or "outside" not in bins:
         return ""
-    center = data["event_rate"] if is_binary(data) else data["accuracy"]
+    # An accuracy below the stated confidence is overconfident at any confidence, so the center lies below all of them.
+    center = data["event_rate"] if is_binary(data) else -1.0
     sign = {"overconfident": 1, "underconfident": -1}.get(state, 0)
     return describe_bin(largest_deviation(read_bins(bins), center, sign), data)
 

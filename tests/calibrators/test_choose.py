@@ -289,10 +289,11 @@ def test_folds_must_be_two_or_more():
         choose_calibrator(both([0.3, 0.4]), one_hot([1, 0]), np.ones(2), [], folds=1)
 
 
-def proof(P, Q, Y, n_fit=10**12, **how):
+def proof(P, Q, Y, n_fit=10**12, w=None, **how):
     """The confirmation of Q, of which so little is uniform that nothing shows it."""
+    w = np.ones(len(P)) if w is None else w
     share = np.full((len(P), 1), uniform_share(n_fit))
-    return confirm_gain(P, np.log(mix_with_uniform(Q, share)), Y, np.ones(len(P)), share, **how)
+    return confirm_gain(P, np.log(mix_with_uniform(Q, share)), Y, w, share, **how)
 
 
 def test_the_proof_by_hand():
@@ -337,6 +338,18 @@ def test_ten_right_answers_confirm_nothing():
     assert evidence.se > 0.1
     assert evidence.low < 0
     assert not evidence.confirmed
+
+
+def test_without_an_error_the_lower_limit_allows_the_error_rate_that_none_in_n_rows_leaves_possible():
+    # 500 right answers at .95: the gain is ln(.999/.95) = .05029; an error would gain ln(.001/.05) = -3.91202. None in
+    # 500 is compatible with a rate of 1 - .05^(1/500) = .0059736, so the limit is .05029 - .0059736·3.96231 = .02662;
+    # in 250 clusters with .0119114: .00310; in 500·(1 + 3)²/(2·(1 + 9)) = 400 rows in effect with .0074614: .02073.
+    P, Q, Y = both([0.95] * 500), both([0.999] * 500), one_hot([1] * 500)
+    assert proof(P, Q, Y).low == pytest.approx(0.02662, abs=1e-5)
+    assert proof(P, Q, Y, cluster=np.arange(500) // 2).low == pytest.approx(0.00310, abs=1e-5)
+    assert proof(P, Q, Y, w=np.repeat([1.0, 3.0], 250)).low == pytest.approx(0.02073, abs=1e-5)
+    with_error = proof(P, Q, one_hot([0] + [1] * 499))
+    assert with_error.low == pytest.approx(with_error.gain - stats.t.ppf(0.95, 499) * with_error.se)
 
 
 def test_an_unchanged_map_gains_nothing():

@@ -122,7 +122,10 @@ def confirm_gain(
     in 20 clusters the test would otherwise reject in 9 % of cases at the 5 % level. By concavity, the mean of t is
     positive exactly if some step from P towards q reduces the log loss.
 
-    Interval: that of the mean paired gain. Unless P is rejected, its variance is at least the one that P implies.
+    Interval: that of the mean paired gain. Unless P is rejected, its variance is at least the one that P implies. If
+    every recalibrated predicted class is right, no row shows the loss of an error. Then the lower limit is at most the
+    gain with the largest error rate that is compatible with no error in n rows (clusters): 1 − α^(1/n), about 3/n
+    (Clopper–Pearson).
 
     Required rows: the smallest number with which the test rejects and the estimated gain is positive, each with 80 %
     power, if the estimated gain is the true one. A map that is fitted to more rows approaches the best one, whose gain
@@ -153,7 +156,9 @@ def confirm_gain(
     se = estimate.se if confirmed else estimate.se_if_calibrated
     if df >= 1 and np.isfinite(se):
         quantile = float(stdtrit(df, 1 - alpha))
-        low, high = gain - quantile * se, gain + quantile * se
+        max_error_rate = 1 - alpha ** (1 / min(df + 1, float(w.sum() ** 2 / (w @ w))))
+        low = gain - max(quantile * se, max_error_rate * estimate.unobserved_loss)
+        high = gain + quantile * se
         if estimate.is_positive and excess_gain > 0 and gain > 0:
             power_quantile = float(stdtrit(df, _POWER))
             required_rows = len(w) * max(
@@ -203,6 +208,7 @@ class GainEstimate(NamedTuple):
     excess_gain: float  # nats above the mean of the null distribution, with limited logarithms
     null_std_error: float  # standard error of the excess if the folds were independent
     design_effect: float  # ratio of its variance to that of independent rows; 1 without clusters
+    unobserved_loss: float  # gain minus that of an error of the predicted class if none was observed; otherwise 0
     is_positive: bool  # whether the gain with limited logarithms is above 0
     log_loss_before: float
     log_loss_after: float
@@ -248,7 +254,18 @@ def estimate_gain(
         excess_gain=excess_gain,
         null_std_error=null_std_error,
         design_effect=design_effect,
+        unobserved_loss=_unobserved_loss(gain, logs, log_ratios, p, Y, w),
         is_positive=float(weighted_sum(w, gains)) > 0,
         log_loss_before=float(weighted_sum(w, loss_before) / w.sum()),
         log_loss_after=float(weighted_sum(w, loss_after) / w.sum()),
     )
+
+
+def _unobserved_loss(gain: float, logs: Array, log_ratios: Array, p: Array, Y: Array, w: Array) -> float:
+    """The gain minus its mean over the errors of the predicted classes that p expects; 0 if an error was observed."""
+    rows, predicted = np.arange(len(p)), logs.argmax(axis=1)
+    if (Y[rows, predicted] < 1).any():
+        return 0.0
+    errors = w[:, None] * p
+    errors[rows, predicted] = 0
+    return float(gain - (errors * log_ratios).sum() / errors.sum()) if errors.any() else 0.0

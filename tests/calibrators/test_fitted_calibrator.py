@@ -26,7 +26,7 @@ def fit_calibrator(name="temperature", k=3, **more):
 
 def test_it_prints_in_one_line_and_tells_all_in_its_summary():
     result = fit(TemperatureSpec(), Predictions([0, 1, 1], [0.2, 0.7, 0.9]))
-    assert result.describe() == "temperature · T = 0.001 · n=3 · 2 classes"
+    assert result.describe() == "temperature · T = 0.001, its lower bound · n=3 · 2 classes"
     assert str(result).startswith(f"{result.describe()}\n  [TN503]")
     assert "settings: temperature (min_prob=1e-12)" in result.summary()
     assert "[TN503]" in result.summary()

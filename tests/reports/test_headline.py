@@ -166,7 +166,9 @@ def test_no_quoted_bin_contradicts_the_word_for_the_direction(kind: str) -> None
             preds = to.Predictions.from_confidence(p, y) if kind == "confidence" else to.Predictions(y, p)
         verdict = to.audit(preds, resamples=99, rng=seed).verdict
         sentence = str(verdict["sentence"])
-        numbers = re.search(r"(?:confidence|predicted at) ([\d.]+) % .*?(?:are right|event rate of) ([\d.]+) %", sentence)
+        numbers = re.search(
+            r"(?:confidence|predicted at) ([\d.]+) % .*?(?:are right|event rate of) ([\d.]+) %", sentence
+        )
         if verdict["state"] not in ("overconfident", "underconfident") or numbers is None:
             continue
         predicted, observed = (float(number) for number in numbers.groups())

@@ -149,11 +149,16 @@ def _likelihood_of_rows(data: FitData, beta: float, min_prob: float, row_step: i
 
 
 def format_temperature(beta: float) -> str:
-    """The temperature T = 1/β as text, such as `T = 1.60`."""
+    """The temperature T = 1/β as text, such as `T = 1.60`, and that it stopped at an end of its range.
+
+    >>> format_temperature(0.5), format_temperature(MAX_BETA)
+    ('T = 2.00', 'T = 0.001, its lower bound')
+    """
     temperature = 1 / beta
     if temperature < 0.1:
-        return f"T = {temperature:.3g}"
-    return f"T = {temperature:.2f}" if temperature < 100 else f"T = {temperature:,.0f}"
+        return f"T = {temperature:.3g}{', its lower bound' if beta >= MAX_BETA else ''}"
+    bound = ", its upper bound" if beta <= MIN_BETA else ""
+    return f"T = {temperature:.2f}" if temperature < 100 else f"T = {temperature:,.0f}{bound}"
 
 
 def boundary_notes(beta: float) -> list[Note]:

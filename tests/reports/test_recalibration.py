@@ -15,6 +15,7 @@ from trueodds.reports.text import recalibration
 from trueodds.reports.text.formatting import format_error_range
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
+from trueodds.reports.text.verdict_sentence import describe_recalibration
 
 
 def drawn(n: int, power: float, seed: int) -> to.Predictions:
@@ -186,3 +187,9 @@ def test_a_candidate_that_is_chosen_and_not_applied_is_marked_so() -> None:
     audit["recalibration"] |= {"confirmed": False, "outcome": "too few rows", "applied": "identity"}
     rows = {row[0]: row[-1] for row in recalibration.candidate_table(audit).rows}
     assert rows["temperature"] == "chosen, not confirmed"
+
+
+def test_the_interval_of_a_gain_in_a_sentence_has_no_exponent_and_shows_on_which_side_of_0_it_ends() -> None:
+    gain = {"confirmed": True, "chosen": "platt", "summary": "", "candidates": [0], "gain_percent": 2.1, "alpha": 0.05}
+    sentence = describe_recalibration({**gain, "gain_low": -2.27e-05, "gain_high": 0.0230}, {"kind": "classes", "k": 2})
+    assert "90 % confidence interval −0.00002 to 0.02300 nats per row" in sentence

@@ -12,7 +12,7 @@ from trueodds.calibrators.choose import CandidateChoice
 from trueodds.calibrators.confirm_gain import NO_GAIN, NOT_ENOUGH_ROWS, PROCEDURE, TRAINING_ROWS, Confirmation
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.formatting import format_number, format_percent, format_range
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
@@ -265,7 +265,7 @@ def outcome_notes(
     pvalue = f"p = {format_number(confirmation.pvalue)}" if confirmation.pvalue >= 0.0001 else "p < 0.0001"
     gain = (
         f"{format_number(confirmation.gain)} nats per row ({_percent(1 - 2 * confirmation.alpha)} interval"
-        f" {format_number(confirmation.low)} to {format_number(confirmation.high)}; {pvalue})"
+        f" {format_range(confirmation.low, confirmation.high)}; {pvalue})"
     )
     if name != "identity" and confirmation.confirmed:
         established = (

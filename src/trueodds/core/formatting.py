@@ -25,6 +25,20 @@ def format_number(x: float | None) -> str:
     return f"{x:.3g}"
 
 
+def format_range(low: float, high: float) -> str:
+    """Format the ends of an interval for a sentence, with the same number of decimals.
+
+    They are four, or as many as show that an end is not 0, up to six.
+
+    >>> format_range(-0.0005, 0.0139), format_range(-0.0000227, 0.023), format_range(-1e-9, 0.5), format_range(0, 12.3)
+    ('-0.0005 to 0.0139', '-0.00002 to 0.02300', '0.0000 to 0.5000', '0 to 12.3')
+    """
+    magnitudes = [abs(x) for x in (low, high) if 1e-6 <= abs(x) < 1]
+    places = max([4, *(-math.floor(math.log10(x)) for x in magnitudes)])
+    texts = (f"{round(x, places) + 0.0:.{places}f}" if 0 < abs(x) < 10 else format_number(x) for x in (low, high))
+    return " to ".join(texts)
+
+
 def format_percent(level: float) -> str:
     """Format a level as a percentage: 0.95 as 95%, 0.999 as 99.9%."""
     return f"{100 * level:.6g}%"

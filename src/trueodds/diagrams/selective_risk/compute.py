@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import InputError
-from trueodds.core.formatting import format_number
+from trueodds.core.formatting import format_number, format_range
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Count, Level
 from trueodds.core.typing import Array
@@ -185,7 +185,7 @@ def _describe_finding(view: View, curve: SelectiveRisk, omits_unanswered: bool) 
         text += f"; {curve.n_queries - curve.answered:,} of {curve.n_queries:,} cases have no prediction"
     elif omits_unanswered:
         text += "; cases without a prediction are not counted"
-    limits = f"{format_number(curve.interval.low)} to {format_number(curve.interval.high)}"
+    limits = format_range(curve.interval.low, curve.interval.high)
     if curve.gain is not None and curve.gain.low > 0:
         verdict = "better than random order"
     elif curve.gain is not None and curve.gain.high < 0:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueodds.core.formatting import format_number
+from trueodds.core.formatting import format_number, format_range
 from trueodds.reports.text.formatting import (
     format_column,
     format_count,
@@ -149,13 +149,15 @@ def describe_unconfirmed_gain(recalibration: Mapping[str, Any]) -> str:
     >>> gain = {"gain_percent": 0.52, "gain_low": -0.0005, "gain_high": 0.0139, "alpha": 0.05}
     >>> describe_unconfirmed_gain(gain)
     '0.5 % lower, 90 % confidence interval −0.0005 to 0.0139 nats per row'
+    >>> describe_unconfirmed_gain({**gain, "gain_low": -2.27e-05})
+    '0.5 % lower, 90 % confidence interval −0.00002 to 0.01390 nats per row'
     """
     percent, low, high = (recalibration.get(name) for name in ("gain_percent", "gain_low", "gain_high"))
     estimate = "" if percent is None else f"{format_gain_percent(abs(percent))} {'lower' if percent >= 0 else 'higher'}"
     if low is None or high is None or recalibration.get("alpha") is None:
         return estimate or "of uncertain size"
     level = format_level(1 - 2 * recalibration["alpha"])
-    limits = f"{format_number(low)} to {format_number(high)}".replace("-", "−")
+    limits = format_range(low, high).replace("-", "−")
     return f"{estimate}{', ' if estimate else ''}{level} confidence interval {limits} nats per row"
 
 

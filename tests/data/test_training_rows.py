@@ -78,6 +78,27 @@ def test_a_steep_slope_with_high_accuracy_is_noted_as_a_possibility():
     assert training_row_notes(to.Predictions((rng.random(500) < sigmoid(2 * z)).astype(int), sigmoid(z))) == []
 
 
+def test_no_error_where_many_are_expected_is_noted_however_close_confidence_and_accuracy_are():
+    # A calibrated model with confidence 0.98 makes no error in 461 rows, with 9.22 expected, with probability
+    # .98^461 = 9e-5; 9.18 are expected in 459 rows, 4 in 200 clusters, and 6.1 in the 500·(1 + 9)²/(2·(1 + 81)) = 305
+    # rows in effect of two weights.
+    def noted(n, p=0.98, n_errors=0, **columns):
+        y = np.arange(n) % 2
+        probability = np.where(y == 1, p, 1 - p)
+        y[:n_errors] = 1 - y[:n_errors]
+        return [note.code for note in training_row_notes(to.Predictions(y, probability, **columns))] == ["TN163"]
+
+    assert noted(461)
+    assert not noted(459)
+    assert not noted(461, n_errors=1)
+    assert training_row_notes(to.Predictions(np.zeros(1000, dtype=int), np.full(1000, 0.02))) == []  # no event yet
+    assert not noted(1000, cluster=np.arange(1000) // 5)
+    assert noted(1000, cluster=np.arange(1000) // 2)
+    assert not noted(500, weight=np.repeat([1.0, 9.0], 250))
+    confidences = to.Predictions.from_confidence(np.full(461, 0.98), np.ones(461, dtype=int))
+    assert len(training_row_notes(confidences)) == 1
+
+
 @pytest.mark.parametrize("weight", [None, 1.0])
 def test_the_rows_of_a_boosted_tree_are_noted_and_fresh_rows_are_not(weight):
     ensemble = pytest.importorskip("sklearn.ensemble")
@@ -92,6 +113,17 @@ def test_the_rows_of_a_boosted_tree_are_noted_and_fresh_rows_are_not(weight):
     assert sentence.endswith(
         "No recalibration can be judged on rows that the model was trained on: pass held-out rows."
     )
+    assert training_row_notes(to.Predictions(y[500:], model.predict_proba(X[500:]))) == []
+
+
+def test_a_complete_fit_is_noted_and_fresh_rows_are_not():
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    from sklearn.datasets import make_classification
+
+    X, y = make_classification(1500, 20, n_informative=5, flip_y=0.1, random_state=100)
+    model = ensemble.GradientBoostingClassifier(n_estimators=200, random_state=0).fit(X[:500], y[:500])
+    (note,) = training_row_notes(to.Predictions(y[:500], model.predict_proba(X[:500])))
+    assert "Accuracy, 100.0 %, is far above the mean confidence" in note.text
     assert training_row_notes(to.Predictions(y[500:], model.predict_proba(X[500:]))) == []
 
 

@@ -21,6 +21,8 @@ MIN_VALUES = 10  # number of different predictions; with fewer, scores of exactl
 # Forests reach these slopes on held-out rows of easy tasks, too (docs/level.md), so the note states both causes.
 MIN_SLOPE, MIN_SLOPE_OF_CLASSES, MIN_SLOPE_LIMIT = 4.0, 5.0, 2.0
 MIN_ACCURACY, MIN_ACCURACY_GAIN = 0.9, 0.05
+# Expected number of errors from which none is a sign: a calibrated model makes none with probability exp(−9.2) = 1e-4.
+MIN_EXPECTED_ERRORS = 9.2
 MIN_PROB = 1e-12  # inside of logarithms
 
 
@@ -94,7 +96,7 @@ def _slope_scores(P: Array, y: Array, slope: float) -> tuple[Array, Array]:
 
 
 def _compare_accuracy_with_confidence(preds: Predictions, rows: slice) -> tuple[float, float] | None:
-    """Return accuracy and mean confidence of some rows if the former is far larger and the slope very steep."""
+    """Return accuracy and mean confidence of some rows if the former is far larger and the slope steep or infinite."""
     assert preds.y is not None
     p, y = preds.p[rows], preds.y[rows]
     w = unit_weights(len(y)) if preds.weight is None else preds.weight[rows]
@@ -104,6 +106,10 @@ def _compare_accuracy_with_confidence(preds: Predictions, rows: slice) -> tuple[
         largest, predicted = largest_probabilities(p, of_size=preds.p.size)
         is_correct = predicted == y
     confidence, accuracy = w @ largest / w.sum(), w @ is_correct / w.sum()
+    # Predictions that only miss the rows of a rare class, of which these have none, are no complete fit.
+    is_complete = accuracy > 1 - MIN_PROB and (preds.kind == "confidence" or len(np.unique(y)) > 1)
+    if is_complete and (1 - confidence) * _count_independent_rows(preds, w, rows) >= MIN_EXPECTED_ERRORS:
+        return 1.0, float(confidence)
     if accuracy < max(MIN_ACCURACY, confidence + MIN_ACCURACY_GAIN):
         return None
     p = p.astype(np.float64)
@@ -113,3 +119,9 @@ def _compare_accuracy_with_confidence(preds: Predictions, rows: slice) -> tuple[
     if w @ scores <= 2 * np.sqrt(w * w @ variances) or w @ _slope_scores(P, y, min_slope)[0] <= 0:
         return None
     return float(accuracy), float(confidence)
+
+
+def _count_independent_rows(preds: Predictions, w: Array, rows: slice) -> float:
+    """Return the effective number of some rows with weights w, at most the number of their clusters."""
+    n_effective = float(w.sum() ** 2 / (w @ w))
+    return n_effective if preds.cluster is None else min(n_effective, len(np.unique(preds.cluster[rows])))

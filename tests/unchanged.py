@@ -57,6 +57,8 @@ VERBS = [
     *(("compare", name) for name in ("hockey", "agnews")),
     *(("by_group", name) for name in ("hockey", "ecology")),
     ("power", "niamey"),
+    *(("table", name) for name in ("hockey", "agnews")),
+    *(("page", name) for name in LENSES),
 ]
 COMMANDS = [
     *(f"{verb} {{vectors}}{json}" for verb in ("measure", "test", "audit") for json in ("", " --json -")),
@@ -65,13 +67,30 @@ COMMANDS = [
     "test {vectors} --test cox --json -",
     *(f"{verb} {{binary}} --group third{json}" for verb in ("groups", "audit") for json in ("", " --json -")),
     "compare {binary} {shifted} --json -",
-    "fit {vectors} --method temperature --out {out}",
-    "tally {vectors} --out {out}",
+    *(f"table {{binary}} {{shifted}}{form}" for form in ("", " --json -", " --format markdown", " --format latex")),
+    "table {vectors} --measure brier --measure ece --lens classwise --json -",
+    *(f"power {{binary}}{json}" for json in ("", " --json -")),
+    *(f"answers {{records}} --confidence confidence --correct correct{json}" for json in ("", " --json -")),
+    "answers {records} --confidence confidence --correct correct --out {out}.csv --curve {out}.json --max-risk 0.3",
+    "fit {vectors} --method temperature --out {out}.json",
+    "apply {calibrator} {vectors} --out {out}.csv",
+    "tally {vectors} --out {out}.json",
+    "measure {tally}",
+    "merge {tally} {rest} --out {out}.json",
+    "audit {binary} --brief",
+    "audit {vectors} --html {out}.html --fail-on ece>0.001",
+    "measure {vectors} --fail-on ece.low>0.9",
+    "draw {binary} --diagram reliability --out {out}.json",
+    "draw {vectors} --diagram confidence_histogram --out {out}.csv",
     *(f"list{family}" for family in ("", " estimators", " tests", " calibrators", " diagrams")),
     *(
         f"{verb} --help"
-        for verb in ("audit", "measure", "test", "compare", "fit", "draw", "tally", "power", "groups", "answers")
+        for verb in (
+            *("audit", "measure", "test", "compare", "fit", "draw", "tally", "power", "groups", "answers"),
+            *("table", "apply", "merge", "explain", "list", "study"),
+        )
     ),
+    "explain TO102 TN105",
     "measure nothing.csv",
     "measure {vectors} --estimator brierr",
     "measure {vectors} --bins 0",
@@ -134,7 +153,7 @@ def plain(value: Any) -> Any:
         return plain(value.tolist())
     if isinstance(value, np.generic):
         return value.item()
-    if hasattr(value, "columns") and hasattr(value, "to_dict"):  # a data frame
+    if type(value).__name__ == "DataFrame":
         return plain(value.to_dict("list"))
     if hasattr(value, "to_dict"):
         return plain(value.to_dict())
@@ -187,7 +206,23 @@ def command(line: str) -> dict[str, Any]:
         (folder / "binary.csv").write_text("\n".join(["label,p_1,third", *rows]) + "\n", encoding="utf-8")
         rows = [f"{y:.0f},{row[1] ** 1.5!r}" for y, row in zip(binary.y, binary.P.tolist(), strict=True)]
         (folder / "shifted.csv").write_text("\n".join(["label,p_1", *rows]) + "\n", encoding="utf-8")
+        rows = [
+            json.dumps({"confidence": row[1], "correct": bool(y)})
+            for y, row in zip(binary.y, binary.P.tolist(), strict=True)
+        ]
+        (folder / "records.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        if "{calibrator}" in line:
+            to.fit(vectors, "temperature").save(folder / "calibrator.json")
+        if "{tally}" in line:
+            half = np.arange(vectors.n) < vectors.n // 2
+            to.tally(vectors[half]).save(folder / "tally.json")
+            to.tally(vectors[~half]).save(folder / "rest.json")
+        input_files = {path.name for path in folder.iterdir()}
         places = {
+            "records": folder / "records.jsonl",
+            "calibrator": folder / "calibrator.json",
+            "tally": folder / "tally.json",
+            "rest": folder / "rest.json",
             "shifted": folder / "shifted.csv",
             "vectors": folder / "vectors.csv",
             "binary": folder / "binary.csv",
@@ -200,10 +235,28 @@ def command(line: str) -> dict[str, Any]:
             except SystemExit as stop:
                 code = int(stop.code or 0)
         texts = [stream.getvalue().replace(name, "FOLDER") for stream in (printed, errors)]
+        written = {
+            path.name: parsed(path.read_text(encoding="utf-8").replace(name, "FOLDER"))
+            for path in sorted(folder.iterdir())
+            if path.name not in input_files
+        }
+    return {"code": code, "printed": parsed(texts[0]), "errors": texts[1], "written": written}
+
+
+def parsed(text: str) -> Any:
+    """The JSON that a text is, the lines of a page, or the text."""
+    if text.startswith("<!doctype html>"):
+        return page_texts(text)
     try:
-        return {"code": code, "json": json.loads(texts[0]), "errors": texts[1]}
+        return json.loads(text)
     except ValueError:
-        return {"code": code, "text": texts[0], "errors": texts[1]}
+        return text
+
+
+def page_texts(page: str) -> list[str]:
+    """The words of a page, without its styles, scripts and pictures, in order."""
+    page = re.sub(r"<(style|script|svg)\b.*?</\1>", "", page, flags=re.S | re.I)
+    return [text for part in re.sub(r"<[^>]+>", "\n", page).split("\n") if (text := part.strip())]
 
 
 def done(job: Job) -> tuple[str, Any]:
@@ -240,13 +293,20 @@ def done(job: Job) -> tuple[str, Any]:
     elif name == "compare":
         half = np.arange(preds.n) < preds.n // 2
         answers = {"halves": answer(lambda: to.compare(preds[half], preds[~half], **sampled))}
+    elif name == "table":
+        half = np.arange(preds.n) < preds.n // 2
+        models = {"first": preds[half], "second": preds[~half], "all": preds}
+        table = answer(lambda: to.table(models, bold=False, **sampled))
+        answers = {"rows": table, "text": answer(lambda: str(to.table(models, bold=False, **sampled)))}
+    elif name == "page":
+        answers = {"texts": answer(lambda: page_texts(to.audit(preds, **sampled).to_html()))}
     else:
         answers = {"rows": answer(lambda: getattr(to, name)(preds, **sampled))}
     return key, answers
 
 
 def jobs() -> list[Job]:
-    """Every method of the four families on its data, every verb, every command."""
+    """Every method of the four families on its data, every verb, every command and the page."""
     methods = [
         Job(kind, name, data) for kind, (table, sets) in FAMILIES.items() for name in table.names() for data in sets
     ]

@@ -1,0 +1,25 @@
+"""The package does not grow: its numbers stay within the limits of `tests/size.py`."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.size import LIMITS, sizes
+
+
+def test_the_package_is_not_larger_than_its_limits():
+    assert {name: number for name, number in sizes().items() if number > LIMITS[name]} == {}
+
+
+def test_limits_are_lowered_with_the_numbers():
+    loose = {name: number for name, number in sizes().items() if number < 0.99 * LIMITS[name]}
+    assert loose == {}, "set these limits to the numbers"
+
+
+@pytest.mark.slow
+def test_calls_enter_no_more_functions_than_their_limits():
+    """In a new process, because functions whose result is stored are entered once only."""
+    finished = subprocess.run([sys.executable, "-m", "tests.size"], capture_output=True, text=True, env=os.environ)
+    assert finished.returncode == 0, finished.stdout

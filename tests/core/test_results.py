@@ -14,16 +14,16 @@ import pytest
 
 import trueodds as to
 from trueodds.api.by_group import by_group
-from trueodds.core.comparison_results import Comparison
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
-from trueodds.core.group_results import ByGroup, Gap, Group
 from trueodds.core.json_files import strict_json
 from trueodds.core.results import SCORES, Estimate, Interval, Verdict
 from trueodds.diagrams.base import Diagram
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import ProperScore
+from trueodds.hypotests.group_results import ByGroup, Gap, Group
 from trueodds.io.answers import read_answers
+from trueodds.resampling.comparison.comparison_results import Comparison
 
 ESTIMATE = Estimate(
     "ece",

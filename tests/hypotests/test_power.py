@@ -7,7 +7,6 @@ from scipy import stats
 import trueodds as to
 from tests.data.refused import refused
 from trueodds.core.errors import InputError
-from trueodds.core.power_results import Power
 from trueodds.hypotests import TESTS
 from trueodds.hypotests._power import simulation as simulated
 from trueodds.hypotests._power.power import power_limits
@@ -15,6 +14,7 @@ from trueodds.hypotests._power.root_search import find_root
 from trueodds.hypotests._power.simulation import Distortion, Population, SimulatedPower
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.omnibus import Omnibus
+from trueodds.hypotests.power_results import Power
 from trueodds.lenses.lens_by_name import as_lens
 
 

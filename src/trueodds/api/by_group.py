@@ -17,7 +17,6 @@ from trueodds.api.arguments import (
 from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import ROWS_REMEDY, resolve_all
 from trueodds.core.errors import InputError
-from trueodds.core.group_results import ByGroup
 from trueodds.core.progress import Progress, report_progress
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
@@ -25,6 +24,7 @@ from trueodds.core.settings import Level, check
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
+from trueodds.hypotests.group_results import ByGroup
 from trueodds.hypotests.group_status import assess_groups, count_untested, group_partitions, tally_subgroups
 from trueodds.hypotests.group_tests import joint_group_pvalues, required_group_draws
 from trueodds.lenses.subgroups import rows_of_groups

@@ -12,7 +12,6 @@ import numpy as np
 from trueodds.api.arguments import add_seed, reported_call_settings, resolve_lens, resolve_method
 from trueodds.api.array_arguments import accept_arrays_of_models
 from trueodds.api.collect_or_tally import resolve_data
-from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
 from trueodds.core.rng import as_generator
@@ -25,6 +24,7 @@ from trueodds.io.models import has_label, is_array, is_pair, models_by_name
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.resampling.comparison.compare_models import DEFAULT_SWAPS, ModelComparison, add_call_settings
+from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 

@@ -18,7 +18,6 @@ from trueodds.api.arguments import (
 )
 from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_data
-from trueodds.core.power_results import Power
 from trueodds.core.progress import Progress, report_progress
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import check
@@ -34,6 +33,7 @@ from trueodds.hypotests._power.power import (
     n_null_draws_for_level,
 )
 from trueodds.hypotests.base import HypothesisTest
+from trueodds.hypotests.power_results import Power
 
 _PROGRESS_STEP = "simulating data sets"  # name of the step that the progress shows
 

@@ -291,7 +291,7 @@ def _require_examined_groups(gate: Gate, result: GatedResult, *, fails: bool) ->
 
 def unexamined_group_error(gate: Gate, group: Mapping[str, Any]) -> InputError:
     """Return the error of a gate on a group that exists and was not examined."""
-    from trueodds.core.group_results import NO_WEIGHT
+    from trueodds.hypotests.group_results import NO_WEIGHT
 
     return InputError(
         "TO612",
@@ -303,7 +303,7 @@ def unexamined_group_error(gate: Gate, group: Mapping[str, Any]) -> InputError:
 
 def _examine_remedy(unexamined: Sequence[Mapping[str, Any]]) -> str:
     """Return how to have groups examined."""
-    from trueodds.core.group_results import NO_WEIGHT
+    from trueodds.hypotests.group_results import NO_WEIGHT
 
     if all(group["reason"] == NO_WEIGHT for group in unexamined):
         return "Give their rows weight, or remove them from the file."

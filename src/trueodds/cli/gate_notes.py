@@ -9,7 +9,7 @@ from trueodds.cli.gate import WORST_GROUP, Gate, make_default_estimator
 
 if TYPE_CHECKING:
     from trueodds.core.errors import Note
-    from trueodds.core.group_results import ByGroup
+    from trueodds.hypotests.group_results import ByGroup
 
 
 def note_in_audit(gate: Gate, report: Mapping[str, Any]) -> Note | None:

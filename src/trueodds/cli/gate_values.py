@@ -25,10 +25,10 @@ from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
 
 if TYPE_CHECKING:
-    from trueodds.core.comparison_results import Comparison
-    from trueodds.core.group_results import ByGroup
     from trueodds.core.results import Estimate, Interval, Verdict
+    from trueodds.hypotests.group_results import ByGroup
     from trueodds.lenses.selective_risk import SelectiveRisk
+    from trueodds.resampling.comparison.comparison_results import Comparison
 
 
 MORE_RESAMPLES = "Give more --resamples."
@@ -276,7 +276,7 @@ class GatedAudit:
 
     def _require_conclusive_groups(self, gate: Gate, among_groups: Mapping[str, Any]) -> None:
         """Raise TO611 if the number of null draws decided that no group was rejected."""
-        from trueodds.core.group_results import BEYOND_MAX_GROUPS
+        from trueodds.hypotests.group_results import BEYOND_MAX_GROUPS
         from trueodds.reports.subgroups import HOLM
 
         groups, min_pvalue = self.report["groups"], among_groups["min_pvalue"]

@@ -11,7 +11,13 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent_in_text
-from trueodds.core.group_results import (
+from trueodds.core.results import Estimate
+from trueodds.core.settings import NonNegative, Range, check
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests.equivalence import EventRate, is_in_probability_units, is_lens_on_classes
+from trueodds.hypotests.group_results import (
     BEYOND_MAX_GROUPS,
     NO_WEIGHT,
     Gap,
@@ -19,12 +25,6 @@ from trueodds.core.group_results import (
     UnexaminedGroup,
     evidence_order,
 )
-from trueodds.core.results import Estimate
-from trueodds.core.settings import NonNegative, Range, check
-from trueodds.core.typing import Array
-from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import Estimator
-from trueodds.hypotests.equivalence import EventRate, is_in_probability_units, is_lens_on_classes
 from trueodds.hypotests.group_tests import GroupPValues
 from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
 from trueodds.lenses.base import Lens

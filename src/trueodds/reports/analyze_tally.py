@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from trueodds.core.errors import Note
-from trueodds.core.group_results import BEYOND_MAX_GROUPS, Group
 from trueodds.core.progress import Progress
 from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.consistency import Consistency
+from trueodds.hypotests.group_results import BEYOND_MAX_GROUPS, Group
 from trueodds.hypotests.group_status import (
     classify_status,
     group_notes,

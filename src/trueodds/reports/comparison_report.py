@@ -12,12 +12,12 @@ from trueodds.api.collect_or_tally import resolve_data
 from trueodds.api.draw import draw
 from trueodds.api.measure import measure
 from trueodds.core import json_files
-from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, describe
 from trueodds.core.results import SCORES, Estimate
 from trueodds.data.predictions import Predictions
 from trueodds.io.models import is_pair
 from trueodds.reports.provenance import fingerprint_rows, program_versions
+from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
 from trueodds.tallies.tally import Tally
 
 MAIN_MEASURES = ("ece", "brier", "log_loss")  # estimators whose value the page has for every model

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.group_results import Gap, Group, UnexaminedGroup, evidence_order
 from trueodds.core.json_files import strict_json
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests.group_results import Gap, Group, UnexaminedGroup, evidence_order
 from trueodds.hypotests.group_status import (
     assess_groups,
     check_max_groups,

@@ -7,12 +7,12 @@ import math
 from scipy.special import ndtri, stdtrit
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.power_results import Power
 from trueodds.core.settings import Positive, check
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests._power.interval_width import design_effect_note
 from trueodds.hypotests._power.power import MIN_ROWS
 from trueodds.hypotests.cox import Cox
+from trueodds.hypotests.power_results import Power
 from trueodds.lenses.base import Lens
 
 COEFFICIENT_OF_PART = {"slope": "slope", "in-the-large": "in_the_large"}

@@ -10,13 +10,13 @@ from scipy.special import stdtrit
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
-from trueodds.core.power_results import Power
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.settings import Positive, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests._power.power import LIMITS_LEVEL, MAX_ROWS, MIN_ROWS
+from trueodds.hypotests.power_results import Power
 from trueodds.lenses.base import Lens
 from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec

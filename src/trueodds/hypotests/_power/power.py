@@ -16,7 +16,6 @@ from scipy.special import chdtri, chndtr, ndtri
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
-from trueodds.core.power_results import Power
 from trueodds.core.results import Interval
 from trueodds.core.rng import stream_key
 from trueodds.core.settings import Level, Probability, Range, Settings
@@ -34,6 +33,7 @@ from trueodds.hypotests._power.simulation import (
 )
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.per_view import DRAWS_MARGIN, ViewTest, required_resamples
+from trueodds.hypotests.power_results import Power
 from trueodds.lenses.base import Lens
 from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
 

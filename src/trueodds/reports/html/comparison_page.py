@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.formatting import format_number
 from trueodds.core.printable import printable_tree
 from trueodds.core.text_direction import isolate_tree
@@ -28,6 +27,7 @@ from trueodds.reports.text.formatting import (
 )
 from trueodds.reports.text.result_tables import interval_mark
 from trueodds.reports.text.text_table import LABEL_AND_TEXT, TableColumn, TextTable
+from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
 
 
 def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trueodds.core.formatting import format_number
-from trueodds.core.group_results import count_examined_groups, format_status
+from trueodds.hypotests.group_results import count_examined_groups, format_status
 from trueodds.reports.text.formatting import (
     format_column,
     format_digits,

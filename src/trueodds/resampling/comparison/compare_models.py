@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf, Settings
@@ -17,6 +16,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean
 from trueodds.lenses.base import Lens
 from trueodds.resampling.comparison.compared_model import ComparedModel, compared_tally
+from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
 from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences
 from trueodds.resampling.comparison.distance_differences import error_difference
 from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows

@@ -125,13 +125,6 @@ class Spy(CalibrationMap):
     def describe(self):
         return "spying"
 
-    def to_dict(self):
-        return {}
-
-    @classmethod
-    def from_dict(cls, parameters, k):
-        return cls(set())
-
 
 @dataclass(frozen=True)
 class Hopeless(IdentitySpec):

@@ -18,6 +18,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_probabilities,
 )
 from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
+from trueodds.calibrators.saved_parameters import Saved
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
@@ -49,8 +50,8 @@ class SoftmaxTerm(NamedTuple):
         return min_prob_for_slopes(self.W, min_prob) if self.W.ndim == 1 else min_prob
 
 
-class CalibrationMap(ABC):
-    """A fitted map from predicted to recalibrated probabilities; it is saved as its parameters, never as code."""
+class CalibrationMap(Saved, ABC):
+    """A fitted map from predicted to recalibrated probabilities; it is saved as its fields, never as code."""
 
     name: ClassVar[str]  # of the calibrator
     n_passes: int | None = None  # over the data, where the fit was iterative
@@ -86,15 +87,6 @@ class CalibrationMap(ABC):
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """Lines of text on each parameter and its uncertainty; empty if parameters have no meaning by themselves."""
         return []
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """The parameters as JSON values; numbers keep every bit."""
-
-    @classmethod
-    @abstractmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> CalibrationMap:
-        """Make the map for K classes from saved parameters, each of which is checked (InputError TO505)."""
 
 
 @dataclasses.dataclass(frozen=True)

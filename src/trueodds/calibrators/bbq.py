@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betaln, expit
 
 from trueodds.binning.sorted_scores import SortedScores
-from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRest, effective_rows, fit_curves
+from trueodds.calibrators._curves.one_vs_rest import OneVsRest, effective_rows, fit_curves
 from trueodds.calibrators._curves.score_scale import LOGIT, PROBABILITY, SCORE_RANGE, score_scale
 from trueodds.calibrators._glm.log_probabilities import Probabilities
 from trueodds.calibrators._glm.logistic_regression import fit_smoothed, intercept_and_score
@@ -36,7 +36,7 @@ class BbqMap(OneVsRest):
 
     name: ClassVar[str] = "bbq"
     takes_logs: ClassVar[bool] = True
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = StepCurve.from_dict
+    curves: tuple[StepCurve, ...]
 
     def describe(self) -> str:
         """The number of steps."""

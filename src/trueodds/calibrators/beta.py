@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    ClassCurve,
     IterativeOneVsRest,
     OneVsRestRows,
     fit_curves_from_sums,
@@ -19,6 +17,7 @@ from trueodds.calibrators._curves.one_vs_rest import (
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, binary_logs, probability_pair
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
+    Coefficient,
     LogisticFit,
     LogisticRows,
     curve_notes,
@@ -27,9 +26,10 @@ from trueodds.calibrators._glm.logistic_regression import (
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
+from trueodds.calibrators.saved_parameters import PassCount, Saved, ZeroOrOne
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
-from trueodds.core.settings import OneOf
+from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 
 _PARAMETER_CHOICES = ("abm", "am", "ab", "a")
@@ -37,15 +37,15 @@ _C, _A, _B, _EQUAL_AB = range(4)  # columns of the logistic model: those of c, a
 
 
 @dataclass(frozen=True, eq=False)
-class BetaCurve:
+class BetaCurve(Saved):
     """The beta curve logit q = c + a log p − b log(1 − p) of one class."""
 
     takes_logs: ClassVar[bool] = True
-    a: float  # at least 0
-    b: float  # at least 0
-    c: float
-    n_passes: int = 0  # over the rows, in the fit
-    converged: bool = True  # whether the optimum is finite without smoothed targets
+    a: Annotated[float, Range(0, MAX_COEFFICIENT)]
+    b: Annotated[float, Range(0, MAX_COEFFICIENT)]
+    c: Coefficient
+    n_passes: PassCount = 0
+    converged: ZeroOrOne = True  # whether the optimum is finite without smoothed targets
 
     def __call__(self, x: Array) -> Array:
         """The values at x; with a > 0 an exact zero stays zero, with b > 0 an exact one stays one."""
@@ -60,24 +60,6 @@ class BetaCurve:
             eta -= self.b * logs[:, 0]
         return probability_pair(eta)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The coefficients, passes, and whether a finite optimum exists (1 or 0)."""
-        return {"a": self.a, "b": self.b, "c": self.c, "n_passes": self.n_passes, "converged": int(self.converged)}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> BetaCurve:
-        """Read coefficients with a and b of at least 0."""
-        saved_parameters.check_keys(parameters, ("a", "b", "c", "n_passes", "converged"), "a curve")
-        a, b = (saved_parameters.read_number(parameters, key, 0, MAX_COEFFICIENT) for key in ("a", "b"))
-        c = saved_parameters.read_number(parameters, "c", -MAX_COEFFICIENT, MAX_COEFFICIENT)
-        return cls(
-            a,
-            b,
-            c,
-            saved_parameters.read_count(parameters, "n_passes"),
-            bool(saved_parameters.read_count(parameters, "converged")),
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class BetaMap(IterativeOneVsRest):
@@ -85,7 +67,7 @@ class BetaMap(IterativeOneVsRest):
 
     name: ClassVar[str] = "beta"
     takes_logs: ClassVar[bool] = True
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = BetaCurve.from_dict
+    curves: tuple[BetaCurve, ...]
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The curve as a mixture, for two classes."""

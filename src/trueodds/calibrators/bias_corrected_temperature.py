@@ -95,7 +95,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         )
         beta, bias = optimum.theta[0], optimum.theta[1:]
         return BiasCorrectedTemperatureMap(
-            np.full(k, beta), bias - bias.mean(), self.min_prob, optimum.n_passes, optimum.converged
+            np.full(k, beta), bias - bias.mean(), self.min_prob, False, optimum.n_passes, optimum.converged
         )
 
     def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:

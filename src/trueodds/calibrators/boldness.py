@@ -128,7 +128,7 @@ class BoldnessSpec(CalibratorSpec):
         theta = optimum.theta
         if optimum.rank == 2 and max_loss > 0:
             theta = _boldest_on_contour(group_by_score(x, y, w), theta, max_loss)
-        return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged, None, self.min_prob)
+        return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged, self.min_prob)
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on separated outcomes, on a decreasing curve, and on the boldness."""

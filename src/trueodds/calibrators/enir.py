@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.special import xlogy
 
 from trueodds.binning.sorted_scores import SortedScores
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    ClassCurve,
     OneVsRest,
     describe_knots,
     effective_rows,
     fit_curves,
     zero_probability_notes,
 )
-from trueodds.calibrators._curves.score_scale import KNOT_RANGE, PROBABILITY, read_scale, scale_entry, score_scale
+from trueodds.calibrators._curves.score_scale import (
+    PROBABILITY,
+    KnotScores,
+    Scale,
+    check_knots,
+    score_scale,
+)
 from trueodds.calibrators._glm.log_probabilities import Probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.saved_parameters import Numbers, Saved
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels.near_isotonic import NearIsotonicPath, average_levels, near_isotonic_path
@@ -32,28 +36,20 @@ _MAX_BIC_DIFFERENCE = 88.0  # difference in BIC from which a model has weight e^
 
 
 @dataclass(frozen=True, eq=False)
-class PiecewiseLinearCurve:
+class PiecewiseLinearCurve(Saved):
     """A piecewise linear curve through knots, constant beyond the first and the last; it may decrease."""
 
-    x: Array  # (m,) strictly increasing
-    y: Array  # (m,) in [0, 1]
-    scale: str = PROBABILITY  # of the knots; "logit" for a fit on logits
+    x: KnotScores  # (m,)
+    y: Annotated[Array, Numbers(0, 1)]  # (m,)
+    scale: Scale = PROBABILITY  # of the knots; "logit" for a fit on logits
 
     def __call__(self, x: Array) -> Array:
         """The values at x."""
         return np.interp(x, self.x, self.y)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The knots."""
-        return {"x": self.x.tolist(), "y": self.y.tolist(), **scale_entry(self.scale)}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> PiecewiseLinearCurve:
-        """Read increasing knots with values in [0, 1]."""
-        scale, parameters = read_scale(parameters)
-        saved_parameters.check_keys(parameters, ("x", "y"), "a curve")
-        x = saved_parameters.read_vector(parameters, "x", *KNOT_RANGE[scale], increasing="strictly")
-        return cls(x, saved_parameters.read_vector(parameters, "y", 0, 1, size=len(x)), scale)
+    def check_saved(self, k: int) -> None:
+        """Check that the knots are on the scale."""
+        check_knots("x", self.x, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +58,7 @@ class EnirMap(OneVsRest):
 
     name: ClassVar[str] = "enir"
     takes_logs: ClassVar[bool] = True
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = PiecewiseLinearCurve.from_dict
+    curves: tuple[PiecewiseLinearCurve, ...]
 
     def describe(self) -> str:
         """The number of knots."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks, one_hot_shares
 from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, local_minimum_beta
 from trueodds.calibrators._glm.log_probabilities import (
@@ -22,8 +20,15 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_probabilities,
 )
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes, format_temperature
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.saved_parameters import Numbers, PassCount, invalid_value_error
+from trueodds.calibrators.temperature import (
+    InverseTemperature,
+    TemperatureMap,
+    TemperatureSpec,
+    boundary_notes,
+    format_temperature,
+)
+from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
@@ -56,9 +61,9 @@ class EnsembleTemperatureMap(CalibrationMap):
 
     name: ClassVar[str] = "ensemble_temperature"
     takes_logs: ClassVar[bool] = True
-    beta: float  # 1/T of the tempered component
-    shares: MixtureShares
-    n_passes: int = 0  # of the fit of β
+    beta: InverseTemperature  # of the tempered component
+    shares: Annotated[MixtureShares, Numbers(0, 1, (3,))]
+    n_passes: PassCount = 0  # of the fit of β
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -90,27 +95,10 @@ class EnsembleTemperatureMap(CalibrationMap):
         order = sorted(range(len(names)), key=lambda i: -percentages[i])
         return f"a mixture: {', '.join(f'{percentages[i]} % {names[i]}' for i in order)}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """β, the mixture weights, and the number of passes of the fit of β."""
-        return {"beta": self.beta, "shares": list(self.shares), "n_passes": self.n_passes}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EnsembleTemperatureMap:  # noqa: ARG003 - any number
-        """Check that β is within its range and that the weights sum to 1."""
-        saved_parameters.check_keys(parameters, ("beta", "shares", "n_passes"), "parameters")
-        shares = saved_parameters.read_vector(parameters, "shares", 0, 1, size=3)
-        if abs(shares.sum() - 1) > 1e-9:
-            raise InputError(
-                "TO505",
-                "In a saved calibrator shares must sum to 1.",
-                f"{shares.sum()!r}",
-                "Fit it again and save it with .save(path).",
-            )
-        return cls(
-            saved_parameters.read_number(parameters, "beta", MIN_BETA, MAX_BETA),
-            MixtureShares(*shares.tolist()),
-            saved_parameters.read_count(parameters, "n_passes"),
-        )
+    def check_saved(self, k: int) -> None:
+        """Check that the weights sum to 1."""
+        if abs(sum(self.shares) - 1) > 1e-9:
+            raise invalid_value_error("shares", "numbers that sum to 1", list(self.shares))
 
 
 @dataclass(frozen=True)

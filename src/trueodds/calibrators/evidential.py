@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._credal.belief_functions import Beliefs, ShiftSlopeBeliefs, SlopeBeliefs
 from trueodds.calibrators._credal.likelihood_contour import LikelihoodSurface, group_by_score
 from trueodds.calibrators._glm.log_probabilities import (
@@ -30,6 +29,7 @@ from trueodds.calibrators._glm.logistic_regression import (
 )
 from trueodds.calibrators._glm.newton import minimize_newton
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
+from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, PassCount, invalid_value_error
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
@@ -46,11 +46,17 @@ class EvidentialMap(CalibrationMap):
 
     name: ClassVar[str] = "evidential"
     takes_logs: ClassVar[bool] = True
-    contour: SlopeBeliefs | ShiftSlopeBeliefs  # of one parameter, or of shift and slope for two classes
-    on: str = "log p"  # scores: "log p" or "probabilities"
-    output: str = "pignistic"  # or "plausibility" or "point"
-    n_passes: int = 0  # over the rows, in the fit
-    min_prob: float = MIN_PROB  # smallest probability of the fit on log p; used if the slope is negative
+    on: Annotated[str, OneOf(_SCORE_KINDS)]
+    output: Annotated[str, OneOf(_OUTPUT_KINDS)]
+    n_passes: PassCount
+    # Smallest probability of the fit on log p; used if the slope is negative.
+    min_prob: Annotated[MinProb, OMIT_DEFAULT] = MIN_PROB
+    # Of one parameter, or of shift and slope for two classes.
+    contour: SlopeBeliefs | ShiftSlopeBeliefs = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not self.slope < 0:  # then `min_prob` is not used, nor saved
+            object.__setattr__(self, "min_prob", MIN_PROB)
 
     @property
     def slope(self) -> float:
@@ -99,38 +105,10 @@ class EvidentialMap(CalibrationMap):
         tau, gamma = self.contour.theta.tolist()
         return f"slope {format_number(gamma)}, intercept {format_number(tau)}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Input, output, passes and contour."""
-        parameters = {"on": self.on, "output": self.output, "n_passes": self.n_passes}
-        parameters |= saved_parameters.reversed_min_prob_to_dict(self.slope, self.min_prob)
-        return {**parameters, "contour": self.contour.to_dict()}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EvidentialMap:
-        """Read a contour of one parameter, or of two for two classes."""
-        parameters, min_prob = saved_parameters.read_reversed_min_prob(parameters)
-        saved_parameters.check_keys(parameters, ("on", "output", "n_passes", "contour"), "parameters")
-        contour = parameters["contour"]
-        invalid_keys = [
-            key for key, known in (("on", _SCORE_KINDS), ("output", _OUTPUT_KINDS)) if parameters[key] not in known
-        ]
-        if invalid_keys or not isinstance(contour, dict) or ("turn" in contour and k != 2):
-            raise InputError(
-                "TO505",
-                "A saved evidential calibrator must have valid values of on, output and contour.",
-                f"unknown {invalid_keys[0]}" if invalid_keys else f"no contour for {k} classes",
-                "Fit it again and save it with .save(path).",
-            )
-        contour_type: type[SlopeBeliefs] | type[ShiftSlopeBeliefs] = (
-            ShiftSlopeBeliefs if "turn" in contour else SlopeBeliefs
-        )
-        return cls(
-            contour_type.from_dict(contour),
-            parameters["on"],
-            parameters["output"],
-            saved_parameters.read_count(parameters, "n_passes"),
-            min_prob,
-        )
+    def check_saved(self, k: int) -> None:
+        """Check that the contour is one for K classes."""
+        if k != 2 and isinstance(self.contour, ShiftSlopeBeliefs):
+            raise invalid_value_error("contour", f"of one parameter for {k} classes", "a shift and a slope")
 
 
 @dataclass(frozen=True)
@@ -207,7 +185,7 @@ class EvidentialSpec(CalibratorSpec):
         contour, n_passes = (
             self._fit_slope(P, Y, w) if k > 2 or self.parameters == 1 else self._fit_shift_and_slope(P, Y[:, 1], w)
         )
-        return EvidentialMap(contour, self.on, self.output, n_passes, self.min_prob)
+        return EvidentialMap(self.on, self.output, n_passes, self.min_prob, contour=contour)
 
     def _fit_slope(self, P: Probabilities, Y: Array, w: Array) -> tuple[SlopeBeliefs, int]:
         """The contour of one parameter θ, and the number of passes."""

@@ -28,11 +28,10 @@ from trueodds.calibrators.calibrator_predictions import (
 from trueodds.calibrators.saved_parameters import (
     REFIT_HINT,
     check_keys,
-    invalid_value_error,
-    is_count,
     read_class_names,
+    read_map_type,
     read_notes,
-    read_table,
+    read_value,
 )
 from trueodds.calibrators.uniform_mixture import read_map
 from trueodds.core import json_files
@@ -40,6 +39,7 @@ from trueodds.core.errors import InputError, Note, install_command
 from trueodds.core.formatting import format_keywords
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Result
+from trueodds.core.settings import Count
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import arrays
@@ -382,8 +382,6 @@ def load(path: str | os.PathLike[str]) -> FittedCalibrator:
 
 def calibrator_from_dict(document: Any) -> FittedCalibrator:
     """Make a calibrator from the dictionary that `FittedCalibrator.to_dict` returns."""
-    from trueodds.calibrators import CALIBRATORS
-
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or not schema.startswith(_SCHEMA_PREFIX):
         raise InputError("TO503", "This is not a saved calibrator.", f"schema {schema!r}", REFIT_HINT)
@@ -393,19 +391,14 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
     document = {"fingerprint": None, **document}  # which older files do not have
     check_keys(document, _DOCUMENT_KEYS, "the file")
     classes = read_class_names(document, "classes")
-    n = document["n"]
-    if not is_count(n) or n < 1:
-        raise invalid_value_error("n", "a whole number of at least 1", n)
-    settings, parameters = read_table(document, "settings"), read_table(document, "parameters")
-    notes = read_notes(document, "notes")
-    if not isinstance(document["version"], str):
-        raise invalid_value_error("version", "text", document["version"])
-    method = document["method"]
-    spec_type = CALIBRATORS.load(method) if isinstance(method, str) and method in CALIBRATORS.names() else None
-    if spec_type is None or spec_type.map_type is None:
-        raise invalid_value_error("method", "the name of a calibrator's map", method)
-    calibration_map = read_map(spec_type.map_type, parameters, len(classes))
-    fingerprint = document["fingerprint"]
-    if not isinstance(fingerprint, (str, type(None))):
-        raise invalid_value_error("fingerprint", "text or null", fingerprint)
-    return FittedCalibrator(calibration_map, classes, n, settings, notes, fingerprint=fingerprint)
+    hints = {"n": Count, "settings": dict, "parameters": dict, "version": str, "fingerprint": str | None}
+    values = {key: read_value(key, document[key], hint) for key, hint in hints.items()}
+    calibration_map = read_map(read_map_type("method", document["method"]), values["parameters"], len(classes))
+    return FittedCalibrator(
+        calibration_map,
+        classes,
+        values["n"],
+        values["settings"],
+        read_notes(document, "notes"),
+        fingerprint=values["fingerprint"],
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from trueodds.binning.equal_mass import EqualMass, cut_weights, midpoints_at_cut
 from trueodds.binning.partition import BinRule, Partition, resolve_n_bins
 from trueodds.binning.sorted_scores import SortedScores
 from trueodds.binning.uniform import Uniform
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    ClassCurve,
     OneVsRest,
     fit_curves,
     zero_probability_notes,
@@ -25,14 +23,14 @@ from trueodds.calibrators._curves.score_scale import (
     LOGIT,
     PROBABILITY,
     SCORE_RANGE,
-    read_scale,
-    scale_entry,
+    Scale,
     score_scale,
 )
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, TalliedSpec
-from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import BinCount, OneOf
+from trueodds.calibrators.saved_parameters import Key, Numbers, Saved, invalid_value_error
+from trueodds.core.errors import Note
+from trueodds.core.settings import BinCount, OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
@@ -44,46 +42,27 @@ _PARTITIONS: dict[str, Callable[[int | str], Partition]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class StepCurve:
+class StepCurve(Saved):
     """A step function of the score, with one value per bin (a, b]; the first bin also contains its lower edge.
 
     Two first edges of 0 make a bin [0, 0] of exact zeros.
     """
 
-    edges: Array  # (b + 1,) over the `SCORE_RANGE` of the scale, strictly increasing except for the first two
-    values: Array  # (b,) in [0, 1]
-    n_empty: int = 0  # number of empty bins, which predict their midpoint
-    scale: str = PROBABILITY  # of the edges; "logit" for equal-mass bins of logits
+    # (b + 1,) over the `SCORE_RANGE` of the scale, strictly increasing except for the first two
+    edges: Annotated[Array, Numbers(*SCORE_RANGE[LOGIT], ("b+1",), increasing="weakly")]
+    values: Annotated[Array, Numbers(0, 1, ("b",))]
+    n_empty: Annotated[int, Range(0), Key("empty")] = 0  # number of empty bins, which predict their midpoint
+    scale: Scale = PROBABILITY  # of the edges; "logit" for equal-mass bins of logits
 
     def __call__(self, x: Array) -> Array:
         """The value of the bin of each x."""
         return self.values[Bins(self.edges).index(x)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Edges, values, and the number of empty bins."""
-        steps = {"edges": self.edges.tolist(), "values": self.values.tolist(), "empty": self.n_empty}
-        return steps | scale_entry(self.scale)
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> StepCurve:
-        """Read edges that increase from 0 to 1, or over all log odds, and a value for each bin."""
-        scale, parameters = read_scale(parameters)
-        saved_parameters.check_keys(parameters, ("edges", "values", "empty"), "a curve")
-        low, high = SCORE_RANGE[scale]
-        edges = saved_parameters.read_vector(parameters, "edges", low, high, increasing="weakly")
-        if len(edges) < 2 or edges[0] != low or edges[-1] != high or (np.diff(edges[1:]) <= 0).any():
-            raise InputError(
-                "TO505",
-                f"In a saved calibrator edges must increase from {low:g} to {high:g}.",
-                str(edges.tolist())[:40],
-                "Fit it again and save it with .save(path).",
-            )
-        return cls(
-            edges,
-            saved_parameters.read_vector(parameters, "values", 0, 1, size=len(edges) - 1),
-            saved_parameters.read_count(parameters, "empty"),
-            scale,
-        )
+    def check_saved(self, k: int) -> None:
+        """Check that the edges cover the scale."""
+        low, high = SCORE_RANGE[self.scale]
+        if self.edges[0] != low or self.edges[-1] != high or (np.diff(self.edges[1:]) <= 0).any():
+            raise invalid_value_error("edges", f"increasing from {low:g} to {high:g}", self.edges.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +71,7 @@ class HistogramMap(OneVsRest):
 
     name: ClassVar[str] = "histogram"
     takes_logs: ClassVar[bool] = True
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = StepCurve.from_dict
+    curves: tuple[StepCurve, ...]
 
     def describe(self) -> str:
         """The number of bins."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.core.typing import Array
 
@@ -30,16 +28,6 @@ class IdentityMap(CalibrationMap):
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """p itself."""
         return (SoftmaxTerm(1.0, np.ones(k), np.zeros(k)),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """No parameters."""
-        return {}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IdentityMap:  # noqa: ARG003 - any number of classes
-        """No parameters."""
-        saved_parameters.check_keys(parameters, (), "parameters")
-        return cls()
 
 
 @dataclass(frozen=True)

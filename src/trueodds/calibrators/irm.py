@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.isotonic import MonotoneCurve, fit_monotone
@@ -26,7 +24,7 @@ class IrmMap(CalibrationMap):
 
     name: ClassVar[str] = "irm"
     curve: MonotoneCurve  # g, the same for every class
-    tilt: float  # factor of p
+    tilt: Annotated[float, Range(1e-15, 1)]  # factor of p
 
     def apply(self, P: Array) -> Array:
         """Values of the curve plus the tilt, normalized."""
@@ -47,19 +45,6 @@ class IrmMap(CalibrationMap):
         """The number of knots."""
         knots = len(self.curve.x)
         return f"{knots:,} {'knot' if knots == 1 else 'knots'} for all classes"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The curve and the tilt."""
-        return {"curve": self.curve.to_dict(), "tilt": self.tilt}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IrmMap:  # noqa: ARG003 - any number of classes
-        """Read a non-decreasing curve and a small tilt."""
-        saved_parameters.check_keys(parameters, ("curve", "tilt"), "parameters")
-        return cls(
-            MonotoneCurve.from_dict(saved_parameters.read_table(parameters, "curve")),
-            saved_parameters.read_number(parameters, "tilt", 1e-15, 1),
-        )
 
 
 @dataclass(frozen=True)

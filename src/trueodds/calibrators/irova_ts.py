@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import apply_in_blocks
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
@@ -20,6 +18,7 @@ from trueodds.calibrators._glm.log_probabilities import (
 )
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec
+from trueodds.calibrators.saved_parameters import Key
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
@@ -31,8 +30,8 @@ class IrovaTsMap(CalibrationMap):
 
     name: ClassVar[str] = "irova_ts"
     takes_logs: ClassVar[bool] = True
-    temperature_map: TemperatureMap  # applied first
-    curves: IsotonicMap  # of the tempered probabilities
+    temperature_map: Annotated[TemperatureMap, Key("temperature")]  # applied first
+    curves: Annotated[IsotonicMap, Key("isotonic")]  # of the tempered probabilities
 
     @property
     def n_passes(self) -> int:  # type: ignore[override]
@@ -51,18 +50,6 @@ class IrovaTsMap(CalibrationMap):
     def describe(self) -> str:
         """The temperature and the number of knots."""
         return f"{self.temperature_map.describe()}, then {self.curves.describe()}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The parameters of the temperature and of the curves."""
-        return {"temperature": self.temperature_map.to_dict(), "isotonic": self.curves.to_dict()}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IrovaTsMap:
-        """Read a temperature and the curves for K classes."""
-        saved_parameters.check_keys(parameters, ("temperature", "isotonic"), "parameters")
-        curves = IsotonicMap.from_dict(saved_parameters.read_table(parameters, "isotonic"), k)
-        assert isinstance(curves, IsotonicMap)
-        return cls(TemperatureMap.from_dict(saved_parameters.read_table(parameters, "temperature"), k), curves)
 
 
 @dataclass(frozen=True)

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    ClassCurve,
     OneVsRest,
     describe_knots,
     fit_by_class,
     zero_probability_notes,
     zero_probability_notes_of_cells,
 )
-from trueodds.calibrators._curves.score_scale import KNOT_RANGE, PROBABILITY, read_scale, scale_entry, score_scale
+from trueodds.calibrators._curves.score_scale import (
+    PROBABILITY,
+    KnotScores,
+    Scale,
+    check_knots,
+    score_scale,
+)
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities
 from trueodds.calibrators.base import CalibrationMap, TalliedSpec
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.saved_parameters import Numbers, Saved
+from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.kernels import isotonic, score_keys
@@ -32,13 +37,13 @@ _INTERPOLATIONS = ("linear", "step")
 
 
 @dataclass(frozen=True, eq=False)
-class MonotoneCurve:
+class MonotoneCurve(Saved):
     """A non-decreasing curve of the score through knots, constant beyond the first and the last."""
 
-    x: Array  # (m,) strictly increasing
-    y: Array  # (m,) in [0, 1], non-decreasing
-    between: str = "linear"  # the values between the knots: "linear" or "step"
-    scale: str = PROBABILITY  # of the knots; "logit" for a fit on logits
+    x: KnotScores  # (m,)
+    y: Annotated[Array, Numbers(0, 1, increasing="weakly")]  # (m,)
+    between: Annotated[str, OneOf(_INTERPOLATIONS)] = "linear"  # the values between the knots
+    scale: Scale = PROBABILITY  # of the knots; "logit" for a fit on logits
 
     def __call__(self, x: Array) -> Array:
         """The values at x (n,)."""
@@ -63,25 +68,9 @@ class MonotoneCurve:
             return float(self.x[first_positive - 1])
         return float(np.nextafter(self.x[first_positive], 0))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The knots and the interpolation between them."""
-        return {"x": self.x.tolist(), "y": self.y.tolist(), "between": self.between, **scale_entry(self.scale)}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> MonotoneCurve:
-        """Read increasing knots with non-decreasing values."""
-        scale, parameters = read_scale(parameters)
-        saved_parameters.check_keys(parameters, ("x", "y", "between"), "a curve")
-        x = saved_parameters.read_vector(parameters, "x", *KNOT_RANGE[scale], increasing="strictly")
-        y = saved_parameters.read_vector(parameters, "y", 0, 1, size=len(x), increasing="weakly")
-        if parameters["between"] not in _INTERPOLATIONS:
-            raise InputError(
-                "TO505",
-                "In a saved calibrator between must be linear or step.",
-                repr(parameters["between"])[:40],
-                "Fit it again and save it with .save(path).",
-            )
-        return cls(x, y, parameters["between"], scale)
+    def check_saved(self, k: int) -> None:
+        """Check that the knots are on the scale."""
+        check_knots("x", self.x, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +79,7 @@ class IsotonicMap(OneVsRest):
 
     name: ClassVar[str] = "isotonic"
     takes_logs: ClassVar[bool] = True
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = MonotoneCurve.from_dict
+    curves: tuple[MonotoneCurve, ...]
 
     def rows_without_zero(self, P: Probabilities) -> Array:
         """Mask (n,) of the rows of P (n, K) in which no class gets probability 0."""

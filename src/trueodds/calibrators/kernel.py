@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from trueodds.binning.sorted_scores import SortedScores
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.kernel_regression import (
     BANDWIDTH_RULES,
     MAX_BANDWIDTH,
@@ -21,7 +19,6 @@ from trueodds.calibrators._curves.kernel_regression import (
     select_bandwidth,
 )
 from trueodds.calibrators._curves.one_vs_rest import (
-    ClassCurve,
     OneVsRest,
     effective_rows,
     fit_curves,
@@ -29,7 +26,7 @@ from trueodds.calibrators._curves.one_vs_rest import (
     sums_by_log_odds,
     zero_probability_notes,
 )
-from trueodds.calibrators._curves.score_scale import LOGIT, SCORE_RANGE
+from trueodds.calibrators._curves.score_scale import LOGIT, PROBABILITY, LogOdds
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -39,7 +36,8 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_probabilities,
 )
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.saved_parameters import Numbers, Saved, invalid_value_error
+from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Range, check
 from trueodds.core.typing import Array
 from trueodds.kernels.isotonic import isotonic_means
@@ -51,15 +49,15 @@ _UNLIMITED_RISE = 0.02  # of the probability in one step, up to which no slope i
 
 
 @dataclass(frozen=True, eq=False)
-class KernelCurve:
+class KernelCurve(Saved):
     """A smooth curve given by values and slopes on an even grid, constant beyond it."""
 
-    scale: str  # of the grid: "logit" or "probability"
-    low: float  # first point of the grid
-    high: float  # last point of the grid
-    values: Array  # (m,) in [0, 1]
-    slopes: Array  # (m,) per unit of the scale
-    bandwidth: float  # standard deviation of the kernel, on the scale
+    scale: Annotated[str, OneOf((PROBABILITY, LOGIT))]  # of the grid
+    low: LogOdds  # first point of the grid
+    high: LogOdds  # last point of the grid
+    values: Annotated[Array, Numbers(0, 1, ("m+1",))]
+    slopes: Annotated[Array, Numbers(-1e9, 1e9, ("m+1",))]  # per unit of the scale
+    bandwidth: Annotated[float, Range(1e-9, MAX_BANDWIDTH[LOGIT])]  # standard deviation of the kernel, on the scale
 
     def __call__(self, x: Array) -> Array:
         """The values at the probabilities x (n,), by cubic interpolation."""
@@ -88,40 +86,10 @@ class KernelCurve:
         right_excess = (right - left) - width * self.slopes[j + 1]
         return np.clip(left + u * (right - left) + u * (1 - u) * (left_excess * (1 - u) + right_excess * u), 0.0, 1.0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Scale, ends, values, slopes, and the bandwidth that made them."""
-        return {
-            "scale": self.scale,
-            "low": self.low,
-            "high": self.high,
-            "values": self.values.tolist(),
-            "slopes": self.slopes.tolist(),
-            "bandwidth": self.bandwidth,
-        }
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> KernelCurve:
-        """Read at least two grid points on a known scale."""
-        saved_parameters.check_keys(parameters, ("scale", "low", "high", "values", "slopes", "bandwidth"), "a curve")
-        values = saved_parameters.read_vector(parameters, "values", 0, 1)
-        slopes = saved_parameters.read_vector(parameters, "slopes", -1e9, 1e9, size=len(values))
-        low, high = saved_parameters.read_vector(
-            {"ends": [parameters["low"], parameters["high"]]},
-            "ends",
-            *SCORE_RANGE[LOGIT],
-            size=2,
-            increasing="strictly",
-        )
-        if parameters["scale"] not in tuple(MIN_BANDWIDTH) or len(values) < 2:
-            raise InputError(
-                "TO505",
-                "In a saved calibrator a smoothed curve must have at least two values, on the scale probability or"
-                " logit.",
-                f"{len(values)} on {str(parameters['scale'])[:40]!r}",
-                "Fit it again and save it with .save(path).",
-            )
-        bandwidth = saved_parameters.read_number(parameters, "bandwidth", 1e-9, MAX_BANDWIDTH[LOGIT])
-        return cls(parameters["scale"], float(low), float(high), values, slopes, bandwidth)
+    def check_saved(self, k: int) -> None:
+        """Check that the grid has a length."""
+        if self.low >= self.high:
+            raise invalid_value_error("high", f"above low, {self.low:g}", self.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +98,7 @@ class KernelMap(OneVsRest):
 
     name: ClassVar[str] = "kernel"
     takes_logs: ClassVar[bool] = True
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = KernelCurve.from_dict
+    curves: tuple[KernelCurve, ...]
 
     def describe(self) -> str:
         """The bandwidth, or the range of bandwidths."""

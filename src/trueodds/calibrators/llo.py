@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
@@ -22,7 +20,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_logs,
 )
 from trueodds.calibrators._glm.logistic_regression import (
-    MAX_COEFFICIENT,
+    Coefficient,
     LogisticFit,
     LogisticRows,
     fit_finite_from_sums,
@@ -36,16 +34,14 @@ from trueodds.calibrators._glm.parameter_table import MAX_EXPONENT, ParameterTab
 from trueodds.calibrators._glm.parameter_uncertainty import (
     FitEvidence,
     ParameterUncertainty,
-    read_uncertainty,
-    uncertainty_to_dict,
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
+from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, PassCount, ZeroOrOne
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array
 
-_SAVED_KEYS = ("tau", "gamma", "n_passes", "converged")
 IDENTITY_PARAMETERS = np.array([0.0, 1.0])  # τ and γ of the identity
 
 
@@ -55,12 +51,20 @@ class LloMap(CalibrationMap):
 
     name: ClassVar[str] = "llo"
     takes_logs: ClassVar[bool] = True
-    tau: float  # shift of the log odds, log δ
-    gamma: float  # slope of the log odds
-    n_passes: int = 0  # over the rows, in the fit
-    converged: bool = True  # whether the optimum is finite without smoothed targets
-    uncertainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, by the rows of the fit
-    min_prob: float = field(default=MIN_PROB, compare=False)  # smallest probability of the fit; used if γ < 0
+    tau: Coefficient  # shift of the log odds, log δ
+    gamma: Coefficient  # slope of the log odds
+    n_passes: PassCount = 0
+    converged: ZeroOrOne = True  # whether the optimum is finite without smoothed targets
+    # Smallest probability of the fit; used if γ < 0.
+    min_prob: Annotated[MinProb, OMIT_DEFAULT] = field(default=MIN_PROB, compare=False)
+    # Of τ and γ, by the rows of the fit.
+    uncertainty: Annotated[ParameterUncertainty | None, Key("certainty"), OMIT_DEFAULT] = field(
+        default=None, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        if not self.gamma < 0:  # then `min_prob` is not used, nor saved
+            object.__setattr__(self, "min_prob", MIN_PROB)
 
     @property
     def delta(self) -> float:
@@ -89,29 +93,6 @@ class LloMap(CalibrationMap):
             return []
         tau, gamma = np.array([self.tau]), np.array([self.gamma])
         return ParameterTable(classes, 0, tau, gamma, self.uncertainty, method=self.name).lines()
-
-    def to_dict(self) -> dict[str, Any]:
-        """τ, γ, the number of passes, whether a finite optimum exists (1 or 0), and the uncertainty."""
-        parameters = {"tau": self.tau, "gamma": self.gamma, "n_passes": self.n_passes, "converged": int(self.converged)}
-        parameters |= saved_parameters.reversed_min_prob_to_dict(self.gamma, self.min_prob)
-        return parameters | uncertainty_to_dict(self.uncertainty)
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> LloMap:  # noqa: ARG003 - two classes always
-        """Read finite numbers."""
-        parameters, min_prob = saved_parameters.read_reversed_min_prob(parameters)
-        uncertainty = read_uncertainty(parameters, _SAVED_KEYS, 2)
-        tau, gamma = (
-            saved_parameters.read_number(parameters, key, -MAX_COEFFICIENT, MAX_COEFFICIENT) for key in ("tau", "gamma")
-        )
-        return cls(
-            tau,
-            gamma,
-            saved_parameters.read_count(parameters, "n_passes"),
-            bool(saved_parameters.read_count(parameters, "converged")),
-            uncertainty,
-            min_prob,
-        )
 
 
 @dataclass(frozen=True)
@@ -173,7 +154,7 @@ class LloSpec(SummedSpec):
         optimum = fit_finite_from_sums(rows, IDENTITY_PARAMETERS)
         uncertainty = _estimate_uncertainty(optimum, rows) if optimum.converged else ParameterUncertainty("infinite")
         tau, gamma = optimum.theta.tolist()
-        return LloMap(tau, gamma, optimum.n_passes, optimum.converged, uncertainty, self.min_prob)
+        return LloMap(tau, gamma, optimum.n_passes, optimum.converged, self.min_prob, uncertainty)
 
     def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on a decreasing curve."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
 from trueodds.calibrators._glm.newton import Minimum
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec
+from trueodds.calibrators.saved_parameters import NOT_SAVED
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative
 from trueodds.core.typing import Array
@@ -34,7 +35,7 @@ PENALTY_GRID = (10.0, 3.0, 1.0, 0.3, 0.1)  # times the scaled penalty; a weaker 
 class FullMatrixMap(LogLinearMap):
     """Rows softmax(W log p + b), with a full matrix W."""
 
-    penalty_factor: float | None = None  # factor selected by penalty="auto"; a note reports it, and it is not saved
+    penalty_factor: Annotated[float | None, NOT_SAVED] = None  # selected by penalty="auto"; a note reports it
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class FullMatrixSpec(SummedSpec):
             bias -= bias.mean()
         map_type: Any = self.map_type
         logits = self._takes_logits
-        return map_type(weights, bias, self.min_prob, optimum.n_passes, optimum.converged, logits, penalty_factor)
+        return map_type(weights, bias, self.min_prob, logits, optimum.n_passes, optimum.converged, penalty_factor)
 
     def _penalty_strengths(self, k: int, total_weight: float) -> Array:
         """Penalty strengths per row of weights and biases, (K, K + 1)."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.baseline_logits import (
     baseline_index,
     check_baseline,
@@ -40,18 +39,15 @@ from trueodds.calibrators._glm.log_probabilities import (
 from trueodds.calibrators._glm.parameter_table import MAX_EXPONENT, ParameterTable
 from trueodds.calibrators._glm.parameter_uncertainty import (
     ParameterUncertainty,
-    read_uncertainty,
-    uncertainty_to_dict,
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
-from trueodds.calibrators.saved_parameters import read_flag
+from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, Numbers, PassCount, invalid_value_error
 from trueodds.core.errors import Note
-from trueodds.core.settings import Integer, NonNegative
+from trueodds.core.settings import Integer, NonNegative, Range
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_sum_exp
 
-_SAVED_KEYS = ("tau", "gamma", "baseline", "min_prob", "n_passes", "converged")
 # Factor by which unequal slopes and a tiny baseline may move the odds of two other classes without a note.
 _MAX_ODDS_CHANGE = 1000.0
 
@@ -67,13 +63,15 @@ class MclloMap(CalibrationMap):
 
     name: ClassVar[str] = "mcllo"
     takes_logs: ClassVar[bool] = True
-    tau: Array  # (K - 1,) log δ of the other classes in their order
-    gamma: Array  # (K - 1,) slopes of the log odds
-    baseline: int  # number of the baseline class
-    min_prob: float  # smallest probability of the fit
-    n_passes: int = 0  # over the rows, in the fit
+    tau: Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k-1",))]  # log δ of the other classes in their order
+    gamma: Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k-1",))]  # slopes of the log odds
+    baseline: Annotated[int, Range(0)]  # number of the baseline class
+    min_prob: MinProb  # smallest probability of the fit
+    n_passes: PassCount = 0
     converged: bool = True  # whether every class was observed and the optimum is finite
-    uncertainty: ParameterUncertainty | None = None  # of τ and γ, from the rows of the fit
+    uncertainty: Annotated[ParameterUncertainty | None, Key("certainty"), OMIT_DEFAULT] = (
+        None  # of τ and γ, from the rows of the fit
+    )
 
     def apply(self, P: Probabilities) -> Array:
         """Recalibrate in logarithms, so that small probabilities keep their digits; the result is (n, K).
@@ -120,32 +118,10 @@ class MclloMap(CalibrationMap):
         """A row and a sentence for each class but the baseline, and the test against the identity."""
         return ParameterTable(classes, self.baseline, self.tau, self.gamma, self.uncertainty).lines()
 
-    def to_dict(self) -> dict[str, Any]:
-        """τ, γ, baseline and smallest probability, facts about the fit, and the uncertainty."""
-        return {
-            "tau": self.tau.tolist(),
-            "gamma": self.gamma.tolist(),
-            "baseline": self.baseline,
-            "min_prob": self.min_prob,
-            "n_passes": self.n_passes,
-            "converged": self.converged,
-            **uncertainty_to_dict(self.uncertainty),
-        }
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> MclloMap:
-        """Read K − 1 finite shifts and slopes and the number of a class."""
-        uncertainty = read_uncertainty(parameters, _SAVED_KEYS, k)
-        saved_parameters.read_number(parameters, "baseline", 0, k - 1)
-        return cls(
-            saved_parameters.read_vector(parameters, "tau", -MAX_PARAMETER, MAX_PARAMETER, size=k - 1),
-            saved_parameters.read_vector(parameters, "gamma", -MAX_PARAMETER, MAX_PARAMETER, size=k - 1),
-            saved_parameters.read_count(parameters, "baseline"),
-            saved_parameters.read_number(parameters, "min_prob", np.nextafter(0, 1), 0.5),
-            saved_parameters.read_count(parameters, "n_passes"),
-            read_flag(parameters, "converged"),
-            uncertainty,
-        )
+    def check_saved(self, k: int) -> None:
+        """Check the number of the baseline class."""
+        if self.baseline >= k:
+            raise invalid_value_error("baseline", f"below {k}, the number of classes", self.baseline)
 
 
 @dataclass(frozen=True)

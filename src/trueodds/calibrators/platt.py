@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    ClassCurve,
     IterativeOneVsRest,
     OneVsRestRows,
     fit_curves_from_sums,
@@ -25,7 +22,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     probability_pair,
 )
 from trueodds.calibrators._glm.logistic_regression import (
-    MAX_COEFFICIENT,
+    Coefficient,
     LogisticRows,
     curve_notes,
     fit_finite_from_sums,
@@ -34,7 +31,8 @@ from trueodds.calibrators._glm.logistic_regression import (
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, PassCount, Saved, ZeroOrOne
+from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
@@ -44,15 +42,20 @@ _FLAT_CURVE = np.zeros(2)  # intercept and slope of the curve q = 1/2, which sta
 
 
 @dataclass(frozen=True, eq=False)
-class Sigmoid:
+class Sigmoid(Saved):
     """1/(1 + exp(−(slope·x + intercept))), x being the probability or its log odds."""
 
-    slope: float
-    intercept: float
-    on: str = "logit"  # what x is: "logit" for log odds, "raw" for the probability
-    n_passes: int = 0  # over the rows, in the fit
-    converged: bool = True  # whether the optimum is finite without smoothed targets
-    min_prob: float = MIN_PROB  # smallest probability of the fit on log odds; used if the slope is negative
+    slope: Coefficient
+    intercept: Coefficient
+    on: Annotated[str, OneOf(_INPUT_SCALES)] = "logit"  # what x is: "logit" for log odds, "raw" for the probability
+    n_passes: PassCount = 0
+    converged: ZeroOrOne = True  # whether the optimum is finite without smoothed targets
+    # Smallest probability of the fit on log odds; used if the slope is negative.
+    min_prob: Annotated[MinProb, OMIT_DEFAULT] = MIN_PROB
+
+    def __post_init__(self) -> None:
+        if not self.slope < 0:  # then `min_prob` is not used, nor saved
+            object.__setattr__(self, "min_prob", MIN_PROB)
 
     @property
     def takes_logs(self) -> bool:
@@ -72,42 +75,6 @@ class Sigmoid:
         logs = logs_for_slopes(logs, self.slope, self.min_prob)
         return probability_pair(self.slope * (logs[:, 1] - logs[:, 0]) + self.intercept)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Slope, intercept, input, passes, and whether a finite optimum exists (1 or 0)."""
-        return {
-            "slope": self.slope,
-            "intercept": self.intercept,
-            "on": self.on,
-            "n_passes": self.n_passes,
-            "converged": int(self.converged),
-            **saved_parameters.reversed_min_prob_to_dict(self.slope, self.min_prob),
-        }
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> Sigmoid:
-        """Read finite numbers and one of the two scales."""
-        parameters, min_prob = saved_parameters.read_reversed_min_prob(parameters)
-        saved_parameters.check_keys(parameters, ("slope", "intercept", "on", "n_passes", "converged"), "a curve")
-        if parameters["on"] not in _INPUT_SCALES:
-            raise InputError(
-                "TO505",
-                "In a saved calibrator on must be logit or raw.",
-                repr(parameters["on"])[:40],
-                "Fit it again and save it with .save(path).",
-            )
-        slope, intercept = (
-            saved_parameters.read_number(parameters, key, -MAX_COEFFICIENT, MAX_COEFFICIENT)
-            for key in ("slope", "intercept")
-        )
-        return cls(
-            slope,
-            intercept,
-            parameters["on"],
-            saved_parameters.read_count(parameters, "n_passes"),
-            bool(saved_parameters.read_count(parameters, "converged")),
-            min_prob,
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class PlattMap(IterativeOneVsRest):
@@ -115,7 +82,7 @@ class PlattMap(IterativeOneVsRest):
 
     name: ClassVar[str] = "platt"
     takes_logs: ClassVar[bool] = True
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = Sigmoid.from_dict
+    curves: tuple[Sigmoid, ...]
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The sigmoid as a mixture, for two classes and log odds."""

@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.calibrators.calibrator_predictions import check_prob_matrix
 from trueodds.calibrators.label_shift import FREQUENCY_ESTIMATORS, ClassFrequencies, FrequencyMethod
+from trueodds.calibrators.saved_parameters import NOT_SAVED, Numbers, PassCount, ZeroOrOne, invalid_value_error
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import CHECKED_BY_CLASS
@@ -32,11 +32,12 @@ class PriorShiftMap(CalibrationMap):
     """Rows proportional to p times a ratio per class."""
 
     name: ClassVar[str] = "prior_shift"
-    ratios: Array  # (K,) target frequency over source frequency
-    n_passes: int = 0  # over the target rows, in the estimation of their frequencies
-    converged: bool = True  # whether that estimation converged
-    doubts: tuple[str, ...] = ()  # why the ratios may be unreliable; they become notes of the fit and are not saved
-    target_shares: Array | None = None  # (K,) target frequencies, for a note of the fit; they are not saved
+    ratios: Annotated[Array, Numbers(0, _MAX_RATIO, ("k",))]  # target frequency over source frequency
+    n_passes: PassCount = 0  # over the target rows, in the estimation of their frequencies
+    converged: ZeroOrOne = True  # whether that estimation converged
+    # Why the ratios may be unreliable, and target frequencies (K,): for notes of the fit.
+    doubts: Annotated[tuple[str, ...], NOT_SAVED] = ()
+    target_shares: Annotated[Array | None, NOT_SAVED] = None
 
     def apply(self, P: Array) -> Array:
         """Normalized products; a row with only classes of ratio 0 becomes uniform over the other classes."""
@@ -56,27 +57,10 @@ class PriorShiftMap(CalibrationMap):
             return "ratios " + " ".join(map(format_number, self.ratios.tolist()))
         return f"ratios {format_number(self.ratios.min())} to {format_number(self.ratios.max())}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The ratios, the passes of their estimation, and whether it converged (1 or 0)."""
-        return {"ratios": self.ratios.tolist(), "n_passes": self.n_passes, "converged": int(self.converged)}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> PriorShiftMap:
-        """Read a ratio for each class, at least one of them positive."""
-        saved_parameters.check_keys(parameters, ("ratios", "n_passes", "converged"), "parameters")
-        ratios = saved_parameters.read_vector(parameters, "ratios", 0, _MAX_RATIO, size=k)
-        if not ratios.any():
-            raise InputError(
-                "TO505",
-                "In a saved calibrator a ratio must be positive.",
-                "zeros only",
-                "Fit it again and save it with .save(path).",
-            )
-        return cls(
-            ratios,
-            saved_parameters.read_count(parameters, "n_passes"),
-            bool(saved_parameters.read_count(parameters, "converged")),
-        )
+    def check_saved(self, k: int) -> None:
+        """Check that some ratio is positive."""
+        if not self.ratios.any():
+            raise invalid_value_error("ratios", "numbers of which one is positive", "zeros only")
 
 
 @dataclass(frozen=True, eq=False)

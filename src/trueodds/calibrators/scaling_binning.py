@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BinRule
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    ClassCurve,
     IterativeOneVsRest,
     fit_curves_of_logs,
     zero_probability_notes,
@@ -29,6 +27,7 @@ from trueodds.calibrators._glm.logistic_regression import curve_notes
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.histogram import StepCurve, edges_between_scores, format_bins
 from trueodds.calibrators.platt import PlattSpec, Sigmoid
+from trueodds.calibrators.saved_parameters import Saved
 from trueodds.core.errors import Note
 from trueodds.core.settings import BinCount
 from trueodds.core.typing import Array
@@ -37,7 +36,7 @@ from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True, eq=False)
-class BinnedSigmoid:
+class BinnedSigmoid(Saved):
     """A sigmoid of the log odds, replaced by its mean in each bin of its values."""
 
     takes_logs: ClassVar[bool] = True
@@ -63,17 +62,6 @@ class BinnedSigmoid:
         q = self.steps(self.sigmoid.apply_to_logs(logs)[:, 1])
         return np.stack([1 - q, q], axis=1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The sigmoid and the steps."""
-        return {"sigmoid": self.sigmoid.to_dict(), "steps": self.steps.to_dict()}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> BinnedSigmoid:
-        """Read a sigmoid and the steps."""
-        saved_parameters.check_keys(parameters, ("sigmoid", "steps"), "a curve")
-        sigmoid, steps = (saved_parameters.read_table(parameters, key) for key in ("sigmoid", "steps"))
-        return cls(Sigmoid.from_dict(sigmoid), StepCurve.from_dict(steps))
-
 
 @dataclass(frozen=True, eq=False)
 class ScalingBinningMap(IterativeOneVsRest):
@@ -81,7 +69,7 @@ class ScalingBinningMap(IterativeOneVsRest):
 
     name: ClassVar[str] = "scaling_binning"
     takes_logs: ClassVar[bool] = True
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = BinnedSigmoid.from_dict
+    curves: tuple[BinnedSigmoid, ...]
 
     def describe(self) -> str:
         """The number of bins."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Protocol
+from functools import cached_property
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from trueodds.binning.median_variance import Tree, grow_tree
 from trueodds.binning.simplex_grid import grid_key_function
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import effective_rows, zero_probability_notes
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.saved_parameters import Numbers, Saved, invalid_value_error
+from trueodds.core.errors import Note
 from trueodds.core.formatting import format_percent
 from trueodds.core.settings import Count, OneOf, Range
 from trueodds.core.typing import Array
@@ -24,73 +25,61 @@ from trueodds.kernels.sums_by_cell import sums_by_cell
 _PARTITIONS = ("median-variance", "simplex-grid")
 _MIN_NOTED_SHARE = 0.0005  # share of rows in empty cells from which a note is given; less rounds to 0 %
 MAX_BINS = 100_000  # bins per axis; a file must not ask for more memory than that
-
-
-class SimplexPartition(Protocol):
-    """A partition of the simplex, or of a part of it, into cells that are numbered from 0."""
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        ...
-
-    def index(self, x: Array) -> Array:
-        """The cell of each row of x (n, axes), (n,) int64; −1 for a row in none."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """The parameters that determine the cells."""
-        ...
+MAX_NODE = 2**31 - 1  # of a tree
 
 
 @dataclass(frozen=True, eq=False)
-class TreeLeaves:
-    """The leaves of a median-variance tree. Every row is in a leaf."""
+class TreeLeaves(Saved):
+    """The leaves of a median-variance tree, by its splits in the order in which they were made.
 
-    tree: Tree
+    Every row is in a leaf.
+    """
+
+    node: Annotated[Array, Numbers(0, MAX_NODE, ("leaves-1",), kind=int)]  # which was a leaf at the time of the split
+    axis: Annotated[Array, Numbers(0, MAX_NODE, ("leaves-1",), kind=int)]
+    cut: Annotated[Array, Numbers(0, 2, ("leaves-1",))]  # smallest value on the axis that goes to the upper child
+
+    @classmethod
+    def from_tree(cls, tree: Tree) -> TreeLeaves:
+        """The leaves of a tree."""
+        axis, cut = np.array(tree.axis), np.array(tree.cut)
+        nodes = np.flatnonzero(axis >= 0)
+        nodes = nodes[np.argsort(np.array(tree.low)[nodes])]  # children are numbered in the order of the splits
+        return cls(nodes, axis[nodes], cut[nodes])
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree, by repeating the splits."""
+        tree = Tree()
+        for node, axis, cut in zip(self.node.tolist(), self.axis.tolist(), self.cut.tolist(), strict=True):
+            tree.split(node, axis, cut)
+        return tree
 
     @property
     def size(self) -> int:
         """Number of leaves."""
-        return self.tree.size
+        return len(self.node) + 1
 
     def index(self, x: Array) -> Array:
         """The leaf of each row."""
         return self.tree.index(x)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The splits in the order in which they were made: for each its node, its axis and the cut on it."""
-        low = np.array(self.tree.low)
-        nodes = np.flatnonzero(np.array(self.tree.axis) >= 0)
-        nodes = nodes[np.argsort(low[nodes])]  # children are numbered in the order of the splits
-        return {
-            "node": nodes.tolist(),
-            "axis": [self.tree.axis[node] for node in nodes],
-            "cut": [self.tree.cut[node] for node in nodes],
-        }
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], n_axes: int) -> TreeLeaves:
-        """Repeat the saved splits; each node must be a leaf."""
-        saved_parameters.check_keys(parameters, ("node", "axis", "cut"), "cells")
-        cuts = _read_cuts(parameters, "cut")
-        nodes, split_axes = (_read_integers(parameters, key, len(cuts)) for key in ("node", "axis"))
-        tree = Tree()
-        for node, axis, cut in zip(nodes, split_axes, cuts, strict=True):
-            if node >= len(tree.axis) or tree.axis[node] >= 0:
-                raise _invalid_value_error("node must name a leaf at the time of its split", node)
-            if axis >= n_axes:
-                raise _invalid_value_error(f"axis must be below {n_axes}", axis)
-            tree.split(node, axis, cut)
-        return cls(tree)
+    def check_saved(self, k: int) -> None:
+        """Check that each node is a leaf at the time of its split, and that the axes exist."""
+        # Split i, counted from 0, makes the nodes 2i + 1 and 2i + 2.
+        if (self.node > 2 * np.arange(len(self.node))).any() or len(np.unique(self.node)) < len(self.node):
+            raise invalid_value_error("node", "leaves at the time of their split", self.node.tolist())
+        if (self.axis >= axis_count(k)).any():
+            raise invalid_value_error("axis", f"below {axis_count(k)}", self.axis.tolist())
 
 
 @dataclass(frozen=True, eq=False)
-class OccupiedGridCells:
+class OccupiedGridCells(Saved):
     """The cells of a regular grid that contained a row in the fit."""
 
-    bins: int  # per axis
-    cells: Array  # (cells, axes) int64, the bin on each axis, rows sorted and distinct
+    bins: Annotated[int, Range(1, MAX_BINS)]  # per axis
+    # The bin of each cell on each axis; cells are sorted and distinct.
+    cells: Annotated[Array, Numbers(0, MAX_BINS, ("cells", "axes"), kind=int)]
 
     @classmethod
     def from_rows(cls, x: Array, bins: int) -> OccupiedGridCells:
@@ -109,24 +98,12 @@ class OccupiedGridCells:
         cell = np.minimum(np.searchsorted(cell_keys, keys), len(cell_keys) - 1)
         return np.where(cell_keys[cell] == keys, cell, -1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Number of bins per axis, and the bin of each cell on each axis."""
-        return {"bins": self.bins, "cells": self.cells.tolist()}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], n_axes: int) -> OccupiedGridCells:
-        """Read sorted, distinct cells within the grid."""
-        saved_parameters.check_keys(parameters, ("bins", "cells"), "cells")
-        bins, saved_cells = saved_parameters.read_count(parameters, "bins"), parameters["cells"]
-        if not 1 <= bins <= MAX_BINS:
-            raise _invalid_value_error(f"bins must be a whole number from 1 to {MAX_BINS}", bins)
-        if not isinstance(saved_cells, list) or not saved_cells:
-            raise _invalid_value_error("cells must be some rows of numbers", saved_cells)
-        cells = np.array([_read_integers({"cells": cell}, "cells", n_axes) for cell in saved_cells], dtype=np.int64)
-        keys = _cells_as_bytes(cells)
-        if (cells >= bins).any() or (keys[:-1] >= keys[1:]).any():
-            raise _invalid_value_error(f"cells must be sorted and lie below {bins} on each axis", cells[0].tolist())
-        return cls(bins, cells)
+    def check_saved(self, k: int) -> None:
+        """Check that cells are sorted and inside the grid."""
+        keys = _cells_as_bytes(self.cells)
+        if self.cells.shape[1] != axis_count(k) or (self.cells >= self.bins).any() or (keys[:-1] >= keys[1:]).any():
+            expected = f"sorted, on {axis_count(k)} axes, and below {self.bins}"
+            raise invalid_value_error("cells", expected, self.cells[0].tolist())
 
 
 def _grid_keys(x: Array, bins: int) -> Array:
@@ -140,25 +117,9 @@ def _cells_as_bytes(cells: Array) -> Array:
     return np.ascontiguousarray(cells.astype(">u4")).view(f"S{4 * cells.shape[1]}")[:, 0]
 
 
-def _read_cuts(mapping: Mapping[str, Any], key: str) -> list[float]:
-    """Read the saved cuts of a tree, of which there may be none."""
-    numbers: list[float] = [] if mapping[key] == [] else saved_parameters.read_vector(mapping, key, 0, 2).tolist()
-    return numbers
-
-
-def _read_integers(mapping: Mapping[str, Any], key: str, size: int) -> list[int]:
-    """Read a saved list of whole numbers of this size."""
-    values = mapping[key]
-    if not isinstance(values, list) or len(values) != size:
-        raise _invalid_value_error(f"{key} must be {size} whole numbers", values)
-    return [saved_parameters.read_count({key: value}, key) for value in values]
-
-
-def _invalid_value_error(requirement: str, got: Any) -> InputError:
-    """The error TO505 for a saved value that is invalid."""
-    return InputError(
-        "TO505", f"In a saved calibrator {requirement}.", repr(got)[:60], "Fit it again and save it with .save(path)."
-    )
+def axis_count(k: int) -> int:
+    """Number of coordinates of a row of K classes."""
+    return 1 if k == 2 else k
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +127,9 @@ class SimplexHistogramMap(CalibrationMap):
     """The mean outcome of the cell of a row; a row in no cell stays unchanged."""
 
     name: ClassVar[str] = "simplex_histogram"
-    cells: SimplexPartition
-    values: Array  # (cells, K) mean outcomes; rows sum to 1
+    partition: Annotated[str, OneOf(_PARTITIONS)]
+    cells: TreeLeaves | OccupiedGridCells
+    values: Annotated[Array, Numbers(0, 1, ("cells", "k"))]  # mean outcomes; rows sum to 1
 
     def apply(self, P: Array) -> Array:
         """The values of the cells."""
@@ -178,29 +140,12 @@ class SimplexHistogramMap(CalibrationMap):
         """The number of cells."""
         return f"{self.cells.size:,} {'cell' if self.cells.size == 1 else 'cells'}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Partition, cells and values."""
-        partition = "simplex-grid" if isinstance(self.cells, OccupiedGridCells) else "median-variance"
-        return {"partition": partition, "cells": self.cells.to_dict(), "values": self.values.tolist()}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> SimplexHistogramMap:
-        """Read valid cells and probabilities for each."""
-        saved_parameters.check_keys(parameters, ("partition", "cells", "values"), "parameters")
-        saved_cells, n_axes = saved_parameters.read_table(parameters, "cells"), 1 if k == 2 else k
-        if parameters["partition"] not in _PARTITIONS:
-            raise _invalid_value_error(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
-        cells_type: Any = OccupiedGridCells if parameters["partition"] == "simplex-grid" else TreeLeaves
-        cells: SimplexPartition = cells_type.from_dict(saved_cells, n_axes)
-        saved_values = parameters["values"]
-        if not isinstance(saved_values, list) or len(saved_values) != cells.size:
-            raise _invalid_value_error(f"values must be {cells.size} rows", saved_values)
-        values = np.stack(
-            [saved_parameters.read_vector({"values": row}, "values", 0, 1, size=k) for row in saved_values]
-        )
-        if (np.abs(values.sum(axis=1) - 1) > 1e-9).any():
-            raise _invalid_value_error("values must sum to 1 in each row", saved_values[0])
-        return cls(cells, values)
+    def check_saved(self, k: int) -> None:
+        """Check that the cells are those of the partition, and that each has mean outcomes that sum to 1."""
+        if isinstance(self.cells, OccupiedGridCells) != (self.partition == "simplex-grid"):
+            raise invalid_value_error("partition", "that of the cells", self.partition)
+        if len(self.values) != self.cells.size or (np.abs(self.values.sum(axis=1) - 1) > 1e-9).any():
+            raise invalid_value_error("values", f"{self.cells.size} rows that sum to 1", self.values.tolist())
 
 
 @dataclass(frozen=True)
@@ -260,14 +205,14 @@ class SimplexHistogramSpec(CalibratorSpec):
         """Compute the mean outcomes of the cells."""
         P, Y, w = (array[w > 0] for array in (P, Y, w))
         x = _cell_coordinates(P)
-        cells: SimplexPartition = (
+        cells: TreeLeaves | OccupiedGridCells = (
             OccupiedGridCells.from_rows(x, self.bins)
             if self.partition == "simplex-grid"
-            else TreeLeaves(grow_tree(x, effective_rows(w)[1], self.min_size))
+            else TreeLeaves.from_tree(grow_tree(x, effective_rows(w)[1], self.min_size))
         )
         cell = cells.index(x)
         outcome_sums = sums_by_cell(cell, Y, cells.size, w)
-        return SimplexHistogramMap(cells, outcome_sums / outcome_sums.sum(axis=1, keepdims=True))
+        return SimplexHistogramMap(self.partition, cells, outcome_sums / outcome_sums.sum(axis=1, keepdims=True))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Notes on the share of rows that will stay unchanged, and on exact zeros."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit
 
 from trueodds.binning.sorted_scores import weighted_std
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    ClassCurve,
     OneVsRest,
     effective_rows,
     fit_curves_of_logs,
@@ -40,6 +38,7 @@ from trueodds.calibrators._splines.natural_spline import (
     place_knots,
 )
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.saved_parameters import MISSING_IN_OLD_FILES, NOT_SAVED, Key, Numbers, PassCount, Saved
 from trueodds.calibrators.score_order import MAX_DECREASE, decrease_note, total_decrease
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
@@ -51,7 +50,7 @@ _N_CURVE_POINTS = 1001  # evaluations of a curve between its first and its last 
 
 
 @dataclass(frozen=True, eq=False)
-class LogOddsSpline:
+class LogOddsSpline(Saved):
     """A natural cubic spline from log odds to recalibrated log odds.
 
     Both the fit and the curve raise probabilities to at least `min_prob`: beyond the scores of the fit the linear
@@ -59,12 +58,19 @@ class LogOddsSpline:
     """
 
     takes_logs: ClassVar[bool] = True
-    spline: NaturalSpline  # from log odds to recalibrated log odds
-    degrees_of_freedom: float = 2.0  # effective ones; a line has 2
-    converged: bool = True  # whether a finite minimum was found
-    n_passes: int = 0  # over the scores or groups of them, in the fit
-    min_prob: float = 0.0  # smallest probability inside a logarithm; 0 for none
-    penalty: float = np.inf  # λ of the fit, which is not saved; infinite for a line
+    knots: Annotated[Array, Numbers(*SCORE_RANGE[LOGIT], ("m+1",), "strictly"), Key("x")]  # log odds
+    values: Annotated[Array, Numbers(-1e9, 1e9, ("m+1",)), Key("f")]  # recalibrated log odds
+    degrees_of_freedom: Annotated[float, Range(0, 1e6), Key("freedom")] = 2.0  # effective ones; a line has 2
+    converged: Annotated[bool, Key("settled")] = True  # whether a finite minimum was found
+    n_passes: PassCount = 0  # over the scores or groups of them
+    # Smallest probability inside a logarithm; 0 for none.
+    min_prob: Annotated[float, Range(0, 0.5, closed="left"), MISSING_IN_OLD_FILES] = 0.0
+    penalty: Annotated[float, NOT_SAVED] = np.inf  # λ of the fit; infinite for a line
+
+    @cached_property
+    def spline(self) -> NaturalSpline:
+        """The curve from log odds to recalibrated log odds."""
+        return NaturalSpline(self.knots, self.values)
 
     def __call__(self, x: Array) -> Array:
         """The probabilities at x."""
@@ -78,44 +84,9 @@ class LogOddsSpline:
 
     def total_decrease(self) -> float:
         """Sum of all decreases of the probability between the first and the last knot."""
-        low, high = self.spline.knots[[0, -1]]
+        low, high = self.knots[[0, -1]]
         probabilities = expit(self.spline(low + (high - low) * np.arange(_N_CURVE_POINTS) / (_N_CURVE_POINTS - 1)))
         return float(np.maximum(-np.diff(probabilities), 0.0).sum())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Knots, values and facts about the fit."""
-        return {
-            "x": self.spline.knots.tolist(),
-            "f": self.spline.values.tolist(),
-            "freedom": self.degrees_of_freedom,
-            "settled": self.converged,
-            "n_passes": self.n_passes,
-            "min_prob": self.min_prob,
-        }
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> LogOddsSpline:
-        """Read increasing knots and finite values; older files have no smallest probability."""
-        parameters = {"min_prob": 0.0, **parameters}
-        saved_parameters.check_keys(parameters, ("x", "f", "freedom", "settled", "n_passes", "min_prob"), "a curve")
-        x = saved_parameters.read_vector(parameters, "x", *SCORE_RANGE[LOGIT], increasing="strictly")
-        if len(x) < 2 or not isinstance(parameters["settled"], bool):
-            raise InputError(
-                "TO505",
-                "In a saved calibrator a spline must have at least two knots, and settled must be true or false.",
-                f"{len(x)} {'knot' if len(x) == 1 else 'knots'}, {str(parameters['settled'])[:40]}",
-                "Fit it again and save it with .save(path).",
-            )
-        f = saved_parameters.read_vector(parameters, "f", -1e9, 1e9, size=len(x))
-        degrees_of_freedom = saved_parameters.read_number(parameters, "freedom", 0, 1e6)
-        min_prob = saved_parameters.read_number(parameters, "min_prob", 0, 0.5)
-        return cls(
-            NaturalSpline(x, f),
-            degrees_of_freedom,
-            parameters["settled"],
-            saved_parameters.read_count(parameters, "n_passes"),
-            min_prob,
-        )
 
 
 def fit_log_odds_spline(
@@ -135,8 +106,7 @@ def fit_log_odds_spline(
             np.stack([np.zeros_like(x), x / unit], axis=1), events / mass, mass, n_knots,
             None if penalty is None else penalty / unit**3, min_prob,
         )  # fmt: skip
-        spline = NaturalSpline(curve.spline.knots * unit, curve.spline.values)
-        return replace(curve, spline=spline, penalty=curve.penalty * unit**3)
+        return replace(curve, knots=curve.knots * unit, penalty=curve.penalty * unit**3)
     data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).pool_scores(len(x))
     if data.separated:
         smoothed_fit = fit_smoothed(
@@ -144,14 +114,17 @@ def fit_log_odds_spline(
         )
         ends = np.array([data.x[0], max(data.x[-1], data.x[0] + 1.0)])
         return LogOddsSpline(
-            NaturalSpline(ends, intercept_and_score(ends) @ smoothed_fit.theta),
+            ends,
+            intercept_and_score(ends) @ smoothed_fit.theta,
             degrees_of_freedom=2.0,
             converged=False,
             n_passes=smoothed_fit.n_passes,
             min_prob=min_prob,
         )
     fit = fit_spline(data, place_knots(data, n_knots), penalty) if len(data.x) > 1 else fit_shift(data)
-    return LogOddsSpline(fit.curve, fit.degrees_of_freedom, fit.converged, fit.n_passes, min_prob, fit.penalty)
+    return LogOddsSpline(
+        fit.curve.knots, fit.curve.values, fit.degrees_of_freedom, fit.converged, fit.n_passes, min_prob, fit.penalty
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +133,7 @@ class SplineMap(OneVsRest):
 
     name: ClassVar[str] = "spline"
     takes_logs: ClassVar[bool] = True
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = LogOddsSpline.from_dict
+    curves: tuple[LogOddsSpline, ...]
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -181,7 +154,7 @@ class SplineMap(OneVsRest):
         return f"{len(degrees_of_freedom)} curves of {low:.1f} to {high:.1f} degrees of freedom"
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Any:
+    def from_dict(cls, parameters: Mapping[str, Any], k: int = 2) -> Any:
         """Read the curves, or the map of the confidence if the file has scores."""
         if "scores" in parameters:
             return confidence_spline.ConfidenceMap.from_dict(parameters, k)

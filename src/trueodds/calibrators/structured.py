@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
-from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA
 from trueodds.calibrators._glm.log_linear import (
-    MAX_PARAMETER,
+    Biases,
     LogLinearMap,
+    Weights,
     fit_log_linear,
     not_converged_notes,
     prepare_rows,
-    read_weights,
     scaled_penalty,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
-from trueodds.calibrators.saved_parameters import read_flag
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
+from trueodds.calibrators.saved_parameters import PassCount
+from trueodds.calibrators.temperature import InverseTemperature, TemperatureMap, TemperatureSpec
 from trueodds.core.errors import Note
-from trueodds.core.settings import NonNegative
+from trueodds.core.settings import NonNegative, Range
 from trueodds.core.typing import Array
 
 _MAX_MATRIX_CLASSES = 30  # classes up to which form="auto" is a matrix
@@ -39,11 +36,11 @@ class StructuredMap(CalibrationMap):
 
     name: ClassVar[str] = "structured"
     takes_logs: ClassVar[bool] = True
-    beta: float  # 1/T
-    share: float  # of the uniform distribution, so that no probability is zero
-    weights: Array  # (K,) the diagonal of W, or (K, K)
-    bias: Array  # (K,)
-    n_passes: int = 0  # over the rows, in both fits
+    beta: InverseTemperature
+    share: Annotated[float, Range(0, 1, closed="right")]  # of the uniform, so that no probability is zero
+    weights: Weights
+    bias: Biases
+    n_passes: PassCount = 0  # in both fits
     converged: bool = True  # whether both fits have a finite optimum
 
     def apply(self, P: Probabilities) -> Array:
@@ -63,32 +60,6 @@ class StructuredMap(CalibrationMap):
     def describe(self) -> str:
         """The parameters, such as `T = 2.03, then slopes 0.91 to 1.25, biases -0.22 to 0.49`."""
         return f"{TemperatureMap(self.beta).describe()}, then {self._linear_step().describe()}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The parameters of each step, and how the fit went."""
-        return {
-            "beta": self.beta,
-            "share": self.share,
-            "weights": self.weights.tolist(),
-            "bias": self.bias.tolist(),
-            "n_passes": self.n_passes,
-            "converged": self.converged,
-        }
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> StructuredMap:
-        """Read β within its range, a share, K weights or K rows of them, and K biases."""
-        saved_parameters.check_keys(
-            parameters, ("beta", "share", "weights", "bias", "n_passes", "converged"), "parameters"
-        )
-        return cls(
-            saved_parameters.read_number(parameters, "beta", MIN_BETA, MAX_BETA),
-            saved_parameters.read_number(parameters, "share", np.nextafter(0, 1), 1),
-            read_weights(parameters, k),
-            saved_parameters.read_vector(parameters, "bias", -MAX_PARAMETER, MAX_PARAMETER, size=k),
-            saved_parameters.read_count(parameters, "n_passes"),
-            read_flag(parameters, "converged"),
-        )
 
 
 class _LinearStep(LogLinearMap):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
 from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, minimize_beta
 from trueodds.calibrators._glm.log_probabilities import (
@@ -22,11 +20,14 @@ from trueodds.calibrators._glm.log_probabilities import (
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
+from trueodds.calibrators.saved_parameters import PassCount
 from trueodds.core.errors import Note
+from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear, softmax_tempered
 
 _MIN_SAMPLE_SIZE = 2**16  # probabilities of a sample: with fewer, starting at its optimum saves no time
+InverseTemperature = Annotated[float, Range(MIN_BETA, MAX_BETA)]  # β = 1/T
 # Samples whose optimum is the start of the fit to all rows: each takes every `row_step`-th row and determines β up to a
 # relative tolerance. From the smallest to the largest: (row_step, tolerance).
 _SAMPLES = ((64, 1e-3), (8, 1e-4))
@@ -38,8 +39,8 @@ class TemperatureMap(CalibrationMap):
 
     name: ClassVar[str] = "temperature"
     takes_logs: ClassVar[bool] = True
-    beta: float  # inverse temperature 1/T
-    n_passes: int = 0  # over the rows, in the fit
+    beta: InverseTemperature
+    n_passes: PassCount = 0
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -61,19 +62,6 @@ class TemperatureMap(CalibrationMap):
     def describe(self) -> str:
         """The temperature, such as `T = 1.60`."""
         return format_temperature(self.beta)
-
-    def to_dict(self) -> dict[str, Any]:
-        """β and the number of passes of the fit."""
-        return {"beta": self.beta, "n_passes": self.n_passes}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TemperatureMap:  # noqa: ARG003 - any number of classes
-        """Read β within its range."""
-        saved_parameters.check_keys(parameters, ("beta", "n_passes"), "parameters")
-        return cls(
-            saved_parameters.read_number(parameters, "beta", MIN_BETA, MAX_BETA),
-            saved_parameters.read_count(parameters, "n_passes"),
-        )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import CALIBRATORS, saved_parameters
+from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._curves.one_vs_rest import zero_probability_notes
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks
 from trueodds.calibrators._glm.inverse_temperature import local_minimum_beta
@@ -28,6 +28,7 @@ from trueodds.calibrators.base import (
     lower_min_prob_for_logs,
     to_accepted_input,
 )
+from trueodds.calibrators.saved_parameters import check_keys, invalid_value_error, read_map_type, read_value
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.typing import Array
@@ -92,19 +93,14 @@ class TopVsAllMap(CalibrationMap):
         return {"calibrator": self.inner_map.name, "parameters": self.inner_map.to_dict()}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TopVsAllMap:  # noqa: ARG003 - any number of classes
+    def from_dict(cls, parameters: Mapping[str, Any], k: int = 2) -> TopVsAllMap:  # noqa: ARG003 - any number of classes
         """Read the inner map for two classes by its name."""
-        saved_parameters.check_keys(parameters, ("calibrator", "parameters"), "parameters")
-        name = parameters["calibrator"]
-        spec_type = CALIBRATORS.load(name) if isinstance(name, str) and name in CALIBRATORS.names() else None
-        if spec_type is None or spec_type.map_type is None or spec_type.map_type is cls:
-            raise InputError(
-                "TO505",
-                "In a saved top_vs_all calibrator, calibrator must be the name of one for two classes.",
-                repr(name)[:40],
-                "Fit it again and save it with .save(path).",
-            )
-        return cls(spec_type.map_type.from_dict(saved_parameters.read_table(parameters, "parameters"), 2))
+        check_keys(parameters, ("calibrator", "parameters"), "parameters")
+        name, inner_parameters = parameters["calibrator"], read_value("parameters", parameters["parameters"], dict)
+        map_type = read_map_type("calibrator", name)
+        if map_type is cls:
+            raise invalid_value_error("calibrator", "one for two classes", name)
+        return cls(map_type.from_dict(inner_parameters, 2))
 
 
 @dataclass(frozen=True)

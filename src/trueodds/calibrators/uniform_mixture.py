@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from trueodds.calibrators._glm.log_probabilities import Probabilities, exact_zeros, normalized_logs, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.calibrators.identity import IdentityMap
-from trueodds.calibrators.saved_parameters import read_number
+from trueodds.calibrators.saved_parameters import read_value
 from trueodds.core.errors import InputError
+from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 
 
@@ -40,6 +41,7 @@ def original_logs(P: Probabilities, share: Any) -> Array:
     return normalized_logs(P)
 
 
+_Share = Annotated[float, Range(0, 1)]
 SHARE_KEY = "mixing"  # key of the share, which is saved among the parameters of the base map
 
 
@@ -56,7 +58,7 @@ class MixedMap(CalibrationMap):
     """
 
     base_map: CalibrationMap
-    share: float  # of the uniform distribution
+    share: _Share  # of the uniform distribution
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -128,7 +130,7 @@ class MixedMap(CalibrationMap):
         return {**self.base_map.to_dict(), SHARE_KEY: self.share}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> CalibrationMap:  # noqa: ARG003 - any number of classes
+    def from_dict(cls, parameters: Mapping[str, Any], k: int = 2) -> Any:  # noqa: ARG003 - any number of classes
         """Raise TO505: a saved mixed map is read together with its base map."""
         raise InputError("TO505", "A mixed map is saved as its base map.", ", ".join(parameters), "Load the file.")
 
@@ -138,4 +140,4 @@ def read_map(map_type: type[CalibrationMap], parameters: Mapping[str, Any], k: i
     if SHARE_KEY not in parameters:
         return map_type.from_dict(parameters, k)
     base_parameters = {name: value for name, value in parameters.items() if name != SHARE_KEY}
-    return MixedMap(map_type.from_dict(base_parameters, k), read_number(parameters, SHARE_KEY, 0, 1))
+    return MixedMap(map_type.from_dict(base_parameters, k), read_value(SHARE_KEY, parameters[SHARE_KEY], _Share))

@@ -94,7 +94,7 @@ class VectorSpec(SummedSpec):
         slopes, bias = optimum.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()
-        return VectorMap(slopes.copy(), bias.copy(), self.min_prob, optimum.n_passes, optimum.converged, self.logits)
+        return VectorMap(slopes.copy(), bias.copy(), self.min_prob, self.logits, optimum.n_passes, optimum.converged)
 
     def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, a missing optimum, negative slopes, and few rows without a penalty."""

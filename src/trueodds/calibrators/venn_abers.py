@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
@@ -11,21 +11,26 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import numpy as np
 
 from trueodds.binning.sorted_scores import SortedScores
-from trueodds.calibrators import saved_parameters
-from trueodds.calibrators._curves.one_vs_rest import apply_one_vs_rest, effective_rows, fit_curves_from_counts
+from trueodds.calibrators._curves.one_vs_rest import (
+    apply_one_vs_rest,
+    check_curve_count,
+    effective_rows,
+    fit_curves_from_counts,
+)
 from trueodds.calibrators._curves.score_scale import (
-    KNOT_RANGE,
+    LOGIT,
     PROBABILITY,
     SCORE_RANGE,
+    Scale,
+    check_knots,
     class_scores,
-    read_scale,
-    scale_entry,
     score_scale,
 )
 from trueodds.calibrators._glm.fit_data import apply_in_blocks
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_logs, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.saved_parameters import Numbers, Saved, invalid_value_error
+from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import MAX_LOG_ODDS
@@ -45,8 +50,8 @@ class VennAbersMap(CalibrationMap):
 
     name: ClassVar[str] = "venn_abers"
     takes_logs: ClassVar[bool] = True
+    multiclass: Annotated[str, OneOf((_ONE_VS_REST, _ONE_VS_ONE))]
     curves: tuple[VennAbersCurve, ...]  # one for two classes, else one per class or per pair of classes
-    multiclass: str = _ONE_VS_REST  # or _ONE_VS_ONE
 
     def apply(self, P: Probabilities) -> Array:
         """The merged probabilities, normalized."""
@@ -70,24 +75,10 @@ class VennAbersMap(CalibrationMap):
         noun = "pairs" if self.multiclass == _ONE_VS_ONE else "curves"
         return text + (f" in {len(self.curves):,} {noun}" if len(self.curves) > 1 else "")
 
-    def to_dict(self) -> dict[str, Any]:
-        """The steps of every curve and the multiclass scheme."""
-        return {"multiclass": self.multiclass, "curves": [curve.to_dict() for curve in self.curves]}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> VennAbersMap:
-        """Read the curves that K classes need."""
-        saved_parameters.check_keys(parameters, ("multiclass", "curves"), "parameters")
-        curves, multiclass = parameters["curves"], parameters["multiclass"]
-        n_curves = _expected_curve_count(multiclass, k)
-        if n_curves is None or not isinstance(curves, list) or [type(curve) for curve in curves] != [dict] * n_curves:
-            raise InputError(
-                "TO505",
-                f"A saved venn_abers must be one-vs-rest or one-vs-one, with a curve for each class (pair) of {k}.",
-                f"{multiclass!r}"[:40] + f" with {len(curves) if isinstance(curves, list) else type(curves).__name__}",
-                "Fit it again and save it with .save(path).",
-            )
-        return cls(tuple(VennAbersCurve.from_dict(curve) for curve in curves), multiclass)
+    def check_saved(self, k: int) -> None:
+        """Check the number of curves."""
+        n_pairs = k * (k - 1) // 2
+        check_curve_count(self.curves, n_pairs if self.multiclass == _ONE_VS_ONE or k == 2 else k)
 
 
 @dataclass(frozen=True)
@@ -150,8 +141,8 @@ class VennAbersSpec(CalibratorSpec):
         w = effective_rows(w)[1]
         if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2:
             shares = np.eye(P.shape[1])[Y] if Y.ndim == 1 else Y
-            return VennAbersMap(fit_pair_curves(P, shares, w, fit_curve), self.multiclass)
-        return VennAbersMap(fit_curves_from_counts(P, Y, w, fit_curve), self.multiclass)
+            return VennAbersMap(self.multiclass, fit_pair_curves(P, shares, w, fit_curve))
+        return VennAbersMap(self.multiclass, fit_curves_from_counts(P, Y, w, fit_curve))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on pairs of zeros, and on pairs of classes without rows."""
@@ -174,24 +165,15 @@ class VennAbersSpec(CalibratorSpec):
         return fit_notes
 
 
-def _expected_curve_count(multiclass: Any, k: int) -> int | None:
-    """Number of curves that K classes need; None for an unknown multiclass scheme."""
-    if multiclass not in (_ONE_VS_REST, _ONE_VS_ONE):
-        return None
-    if k == 2:
-        return 1
-    return k if multiclass == _ONE_VS_REST else k * (k - 1) // 2
-
-
 @dataclass(frozen=True, eq=False)
-class VennAbersCurve:
+class VennAbersCurve(Saved):
     """Two step functions of the score: the event rate if the new row is a non-event (p₀) or an event (p₁ ≥ p₀)."""
 
-    low_x: Array  # (a,) strictly increasing: from each on p₀ takes the next value
-    low_y: Array  # (a + 1,) in [0, 1]
-    high_x: Array  # (b,) strictly increasing: beyond each p₁ takes the next value
-    high_y: Array  # (b + 1,) in [0, 1]
-    scale: str = PROBABILITY  # of the steps; "logit" for a fit on logits
+    low_x: Annotated[Array, Numbers(*SCORE_RANGE[LOGIT], ("a-1",), "strictly")]  # from each on p₀ takes the next value
+    low_y: Annotated[Array, Numbers(0, 1, ("a",), "weakly")]
+    high_x: Annotated[Array, Numbers(*SCORE_RANGE[LOGIT], ("b-1",), "strictly")]  # beyond each p₁ takes the next value
+    high_y: Annotated[Array, Numbers(0, 1, ("b",), "weakly")]
+    scale: Scale = PROBABILITY  # of the steps; "logit" for a fit on logits
 
     def __call__(self, x: Array) -> Array:
         """The merged rate p₁ / (1 − p₀ + p₁) at each x (n,), which is minimax for the log loss."""
@@ -213,39 +195,14 @@ class VennAbersCurve:
         """The number of steps; 0 if there was no row."""
         return len(self.low_x) + len(self.high_x)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The steps."""
-        steps = {name: getattr(self, name).tolist() for name in ("low_x", "low_y", "high_x", "high_y")}
-        return steps | scale_entry(self.scale)
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> VennAbersCurve:
-        """Read increasing steps, the lower ones never above the upper ones."""
-        scale, parameters = read_scale(parameters)
-        saved_parameters.check_keys(parameters, ("low_x", "low_y", "high_x", "high_y"), "a curve")
-        steps = {}
-        for side in ("low", "high"):
-            is_empty = parameters[f"{side}_x"] == []
-            x = (
-                np.empty(0)
-                if is_empty
-                else saved_parameters.read_vector(parameters, f"{side}_x", *KNOT_RANGE[scale], increasing="strictly")
-            )
-            steps[f"{side}_x"] = x
-            steps[f"{side}_y"] = saved_parameters.read_vector(
-                parameters, f"{side}_y", 0, 1, size=len(x) + 1, increasing="weakly"
-            )
-        curve = cls(**steps, scale=scale)
+    def check_saved(self, k: int) -> None:
+        """Check that the steps are on the scale, and that p₀ is never above p₁."""
+        check_knots("low_x", self.low_x, self.scale)
+        check_knots("high_x", self.high_x, self.scale)
         # p₁ never increases before p₀, so it is enough to check where p₀ increases.
-        low, high = curve.probability_interval(np.append(SCORE_RANGE[scale][0], curve.low_x))
-        if (low > high).any() or curve.low_y[0] > curve.high_y[0]:
-            raise InputError(
-                "TO505",
-                "In a saved calibrator low_y must not exceed high_y at any score.",
-                str(curve.low_y.tolist())[:40],
-                "Fit it again and save it with .save(path).",
-            )
-        return curve
+        low, high = self.probability_interval(np.append(SCORE_RANGE[self.scale][0], self.low_x))
+        if (low > high).any() or self.low_y[0] > self.high_y[0]:
+            raise invalid_value_error("low_y", "at most high_y at every score", self.low_y.tolist())
 
 
 def fit_venn_abers_curve(s: Array, mass: Array, events: Array, scale: str = PROBABILITY) -> VennAbersCurve:

@@ -9,16 +9,17 @@ that the focal set contains the class. Both are integrals over γ, computed by G
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from scipy.special import expit
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._credal.likelihood_contour import LikelihoodSurface, unit_vectors
 from trueodds.calibrators._glm.log_probabilities import softmax
+from trueodds.calibrators.saved_parameters import Key, Numbers, Saved, invalid_value_error
+from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood
 
@@ -37,6 +38,7 @@ _MAX_EVALUATIONS = 200  # of the likelihood, on one side of its maximum
 _EVALUATION_SPACING = 0.75  # of t, between the points where the likelihood is evaluated
 _PROBABILITIES_PER_BLOCK = 1 << 15  # so that temporaries stay in cache
 MAX_ABS_VALUE = 1e100  # largest absolute value of a saved number
+_CutEnds = Annotated[Array, Numbers(-MAX_ABS_VALUE, MAX_ABS_VALUE, (len(CUT_RADII),))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +51,7 @@ class Beliefs:
 
 
 @dataclass(frozen=True, eq=False)
-class SlopeBeliefs:
+class SlopeBeliefs(Saved):
     r"""Beliefs of the model softmax(θ s) of K classes, with one parameter θ, from the cuts of its likelihood.
 
     The focal set is :math:`\{j : F_{j-1}(\theta) \le Z < F_j(\theta) \text{ for a } \theta \text{ of the cut}\}`, where
@@ -57,9 +59,9 @@ class SlopeBeliefs:
     largest F over the cut determine it.
     """
 
-    theta: float  # maximum likelihood estimate θ̂
-    low: Array  # (t,) lower end of the cut of each of the CUT_RADII, decreasing
-    high: Array  # (t,) upper end of the cut of each of the CUT_RADII, increasing
+    theta: Annotated[float, Range(-MAX_ABS_VALUE, MAX_ABS_VALUE)]  # maximum likelihood estimate θ̂
+    low: _CutEnds  # (t,) lower end of the cut of each of the CUT_RADII, decreasing
+    high: _CutEnds  # (t,) upper end of the cut of each of the CUT_RADII, increasing
 
     @classmethod
     def from_likelihood(
@@ -103,19 +105,10 @@ class SlopeBeliefs:
             pignistic += weight * _split_overlaps(lower[:, :-1], upper[:, 1:])
         return belief, plausibility, pignistic
 
-    def to_dict(self) -> dict[str, Any]:
-        """θ̂ and the ends of the cuts."""
-        return {"theta": self.theta, "low": self.low.tolist(), "high": self.high.tolist()}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> SlopeBeliefs:
-        """Read θ̂ and ends below and above it."""
-        saved_parameters.check_keys(parameters, ("theta", "low", "high"), "a contour")
-        theta = saved_parameters.read_number(parameters, "theta", -MAX_ABS_VALUE, MAX_ABS_VALUE)
-        low = saved_parameters.read_vector(parameters, "low", -MAX_ABS_VALUE, theta, size=len(CUT_RADII))
-        return cls(
-            theta, low, saved_parameters.read_vector(parameters, "high", theta, MAX_ABS_VALUE, size=len(CUT_RADII))
-        )
+    def check_saved(self, k: int) -> None:
+        """Check that the ends are below and above θ̂."""
+        if (self.low > self.theta).any() or (self.high < self.theta).any():
+            raise invalid_value_error("low and high", f"below and above theta, {self.theta:g}", self.low.tolist())
 
 
 def _scaled_softmax(theta: float, S: Array) -> Array:
@@ -177,7 +170,7 @@ def _trace_cut_ends(
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftSlopeBeliefs:
+class ShiftSlopeBeliefs(Saved):
     r"""Beliefs of the model σ(τ + γx) of two classes, from the range of the log odds over each cut of the likelihood.
 
     A cut is convex, so the range of τ + γx over it is given by its support function (the largest inner product with a
@@ -186,11 +179,13 @@ class ShiftSlopeBeliefs:
     plausibility that of the largest one.
     """
 
-    theta: Array  # (2,) τ and γ at maximum likelihood
-    # (2, 2) linear map to (τ, γ) from the coordinates β in which cuts are nearly round; saved as "turn".
-    beta_to_theta: Array
-    support: Array  # (t, a) support function of each cut at a = _N_ANGLES angles 2πi/a, divided by the radius t
-    slope: Array  # (t, a) derivative of the support function by the angle
+    theta: Annotated[Array, Numbers(-MAX_ABS_VALUE, MAX_ABS_VALUE, (2,))]  # τ and γ at maximum likelihood
+    # Linear map to (τ, γ) from the coordinates β in which cuts are nearly round.
+    beta_to_theta: Annotated[Array, Numbers(-MAX_ABS_VALUE, MAX_ABS_VALUE, (2, 2)), Key("turn")]
+    # (t, a) support function of each cut at a = _N_ANGLES angles 2πi/a, divided by the radius t
+    support: Annotated[Array, Numbers(0, MAX_ABS_VALUE, (len(CUT_RADII), _N_ANGLES))]
+    # (t, a) derivative of the support function by the angle
+    slope: Annotated[Array, Numbers(-MAX_ABS_VALUE, MAX_ABS_VALUE, (len(CUT_RADII), _N_ANGLES))]
 
     @classmethod
     def from_surface(cls, surface: LikelihoodSurface) -> ShiftSlopeBeliefs:
@@ -246,41 +241,10 @@ class ShiftSlopeBeliefs:
         plausibility = np.stack([at_smallest[:, 0], at_largest[:, 1]], axis=1)
         return Beliefs(belief, plausibility, (belief + plausibility) / 2)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Maximum, coordinates, and the support function of the cuts."""
-        arrays = {"theta": self.theta, "turn": self.beta_to_theta, "support": self.support, "slope": self.slope}
-        return {key: array.tolist() for key, array in arrays.items()}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> ShiftSlopeBeliefs:
-        """Read numbers of the right shapes; support functions are nonnegative."""
-        saved_parameters.check_keys(parameters, ("theta", "turn", "support", "slope"), "a contour")
-        beta_to_theta = _read_matrix(parameters, "turn", (2, 2), -MAX_ABS_VALUE)
-        support, slope = (
-            _read_matrix(parameters, key, (len(CUT_RADII), _N_ANGLES), low)
-            for key, low in (("support", 0.0), ("slope", -MAX_ABS_VALUE))
-        )
-        return cls(
-            saved_parameters.read_vector(parameters, "theta", -MAX_ABS_VALUE, MAX_ABS_VALUE, size=2),
-            beta_to_theta,
-            support,
-            slope,
-        )
-
 
 def _clip_log_odds(x: Array) -> Array:
     """Log odds (n,) with infinite ones replaced by large finite ones."""
     return np.clip(x, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
-
-
-def _read_matrix(mapping: Mapping[str, Any], key: str, shape: tuple[int, int], low: float) -> Array:
-    """Read a saved matrix of a given shape with entries of at least `low`; raises TO505 for anything else."""
-    rows = mapping[key] if isinstance(mapping[key], list) else []
-    named_rows = {f"{key} row {i}": row for i, row in enumerate(rows)}
-    saved_parameters.check_keys(named_rows, [f"{key} row {i}" for i in range(shape[0])], key)
-    return np.stack(
-        [saved_parameters.read_vector(named_rows, row, low, MAX_ABS_VALUE, size=shape[1]) for row in named_rows]
-    )
 
 
 def cubic_hermite(x: Array, nodes: Array, values: Array, slopes: Array) -> tuple[Array, Array]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.score_scale import PROBABILITY, class_scores, score_scale
 from trueodds.calibrators._glm.fit_data import FitData, apply_in_blocks
 from trueodds.calibrators._glm.log_probabilities import (
@@ -21,7 +20,8 @@ from trueodds.calibrators._glm.log_probabilities import (
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap
-from trueodds.core.errors import InputError, Note
+from trueodds.calibrators.saved_parameters import invalid_value_error
+from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 from trueodds.kernels import distinct_scores, map_blocks, score_keys
@@ -38,10 +38,6 @@ class ClassCurve(Protocol):
 
     def __call__(self, x: Array) -> Array: ...
 
-    def to_dict(self) -> dict[str, Any]:
-        """The parameters."""
-        ...
-
 
 @dataclass(frozen=True, eq=False)
 class OneVsRest(CalibrationMap):
@@ -51,36 +47,27 @@ class OneVsRest(CalibrationMap):
     """
 
     one_vs_rest: ClassVar[bool] = True
-    curves: tuple[Any, ...]  # of ClassCurve; one for two classes, else one per class
-    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]]  # makes a curve from its saved parameters
+    curves: tuple[Any, ...]  # of ClassCurve; one for two classes, else one per class; each map states their type
 
     def apply(self, P: Probabilities) -> Array:
         """Values of the curves, normalized."""
         return apply_in_blocks(partial(apply_one_vs_rest, self.curves), P)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The parameters of every curve."""
-        return {"curves": [curve.to_dict() for curve in self.curves]}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> OneVsRest:
-        """Read the curves that K classes need."""
-        saved_parameters.check_keys(parameters, ("curves",), "parameters")
-        curves, n_curves = parameters["curves"], 1 if k == 2 else k
-        if not isinstance(curves, list) or len(curves) != n_curves or not all(isinstance(c, dict) for c in curves):
-            size = len(curves) if isinstance(curves, list) else type(curves).__name__
-            raise InputError(
-                "TO505",
-                f"A saved calibrator by class must have {n_curves} {'curve' if n_curves == 1 else 'curves'} for {k}"
-                " classes.",
-                str(size),
-                "Fit it again and save it with .save(path).",
-            )
-        return cls(tuple(cls.read_curve(saved) for saved in curves))
+    def check_saved(self, k: int) -> None:
+        """Check the number of curves."""
+        check_curve_count(self.curves, 1 if k == 2 else k)
 
     @abstractmethod
     def describe(self) -> str:
         """The curves in a few words."""
+
+
+def check_curve_count(curves: Sequence[Any], expected: int) -> None:
+    """Raise TO505 for another number of saved curves than expected."""
+    if len(curves) != expected:
+        raise invalid_value_error(
+            "curves", f"a list of {expected} {'object' if expected == 1 else 'objects'}", len(curves)
+        )
 
 
 def describe_knots(curves: Sequence[Any]) -> str:

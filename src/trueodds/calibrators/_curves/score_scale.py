@@ -6,8 +6,7 @@ unit either: ten times as large scores give a curve with ten times as large knot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
@@ -17,13 +16,17 @@ from trueodds.calibrators._glm.log_probabilities import (
     one_vs_rest_logs,
     to_probabilities,
 )
-from trueodds.calibrators.saved_parameters import invalid_value_error
+from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Numbers, invalid_value_error
+from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import MAX_LOG_ODDS
 
 PROBABILITY, LOGIT = "probability", "logit"
 SCORE_RANGE = {PROBABILITY: (0.0, 1.0), LOGIT: (-MAX_LOG_ODDS, MAX_LOG_ODDS)}  # first and last edge of bins
 KNOT_RANGE = SCORE_RANGE | {PROBABILITY: (0.0, 2.0)}  # of saved knots; float16 may slightly exceed 1
+Scale = Annotated[str, OneOf((PROBABILITY, LOGIT)), OMIT_DEFAULT]
+LogOdds = Annotated[float, Range(*SCORE_RANGE[LOGIT])]
+KnotScores = Annotated[Array, Numbers(*SCORE_RANGE[LOGIT], increasing="strictly")]  # `check_knots` knows the scale
 
 
 def score_scale(P: Probabilities) -> str:
@@ -41,14 +44,8 @@ def class_scores(P: Probabilities, c: int, scale: str) -> Array:
     return np.clip(log_p - log_rest, -MAX_LOG_ODDS, MAX_LOG_ODDS)
 
 
-def scale_entry(scale: str) -> dict[str, str]:
-    """The entry of a saved curve: none for probabilities, which are the default."""
-    return {} if scale == PROBABILITY else {"scale": scale}
-
-
-def read_scale(parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The scale of a saved curve and its other parameters; raises TO505 for an unknown scale."""
-    scale = parameters.get("scale", PROBABILITY)
-    if not isinstance(scale, str) or scale not in SCORE_RANGE:
-        raise invalid_value_error("scale", f"{PROBABILITY} or {LOGIT}", scale)
-    return scale, {name: value for name, value in parameters.items() if name != "scale"}
+def check_knots(key: str, x: Array, scale: str) -> None:
+    """Raise TO505 if saved knots x (m,) are beyond the scale."""
+    low, high = KNOT_RANGE[scale]
+    if len(x) and not low <= x[0] <= x[-1] <= high:
+        raise invalid_value_error(key, f"numbers from {low:g} to {high:g}", float(x[0] if x[0] < low else x[-1]))

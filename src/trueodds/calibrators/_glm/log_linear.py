@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
 from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA
 from trueodds.calibrators._glm.lbfgs import minimize_lbfgs
 from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
+    MinProb,
     Probabilities,
     floored_logs,
     min_prob_for_slopes,
@@ -24,16 +24,17 @@ from trueodds.calibrators._glm.log_probabilities import (
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
-from trueodds.calibrators.saved_parameters import read_flag
+from trueodds.calibrators.saved_parameters import Numbers, PassCount
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_softmax
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
 
-M = TypeVar("M", bound="LogLinearMap")
-
 MAX_PARAMETER = 1e15  # of a saved weight or bias: larger than any fit gives, and no product overflows
+# The diagonal of W, (K,), or W.
+Weights = Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k",), or_shape=("k", "k"))]
+Biases = Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k",))]
 MAX_NEWTON_PARAMETERS = 1000  # parameters from which limited-memory BFGS is faster than Newton's method
 FALLBACK_RIDGE = 1e-3  # nats over all rows per squared parameter: the ridge that is used where no finite optimum exists
 MIN_DIVERGING_GAIN = 1e-2  # nats left to gain over all rows at which a diverging fit stops
@@ -49,12 +50,12 @@ class LogLinearMap(CalibrationMap):
     """
 
     takes_logs: ClassVar[bool] = True
-    weights: Array  # (K,) the diagonal of W, or (K, K)
-    bias: Array  # (K,) with sum 0 unless a penalty determines it
-    min_prob: float  # smallest probability inside a logarithm
-    n_passes: int = 0  # over the rows, in the fit
-    converged: bool = True  # whether a finite optimum was found without a slight ridge
+    weights: Weights
+    bias: Biases  # with sum 0 unless a penalty determines it
+    min_prob: MinProb  # smallest probability inside a logarithm
     logits: bool = False  # whether x holds logits in place of log p
+    n_passes: PassCount = 0
+    converged: bool = True  # whether a finite optimum was found without a slight ridge
 
     def apply(self, P: Probabilities) -> Array:
         """The softmax of the weighted logarithms."""
@@ -84,32 +85,6 @@ class LogLinearMap(CalibrationMap):
             f" {format_range(self.bias)}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """W, b, the smallest probability and facts about the fit."""
-        return {
-            "weights": self.weights.tolist(),
-            "bias": self.bias.tolist(),
-            "min_prob": self.min_prob,
-            "logits": self.logits,
-            "n_passes": self.n_passes,
-            "converged": self.converged,
-        }
-
-    @classmethod
-    def from_dict(cls: type[M], parameters: Mapping[str, Any], k: int) -> M:
-        """Read K weights or K rows of them, and K biases."""
-        saved_parameters.check_keys(
-            parameters, ("weights", "bias", "min_prob", "logits", "n_passes", "converged"), "parameters"
-        )
-        return cls(
-            read_weights(parameters, k),
-            saved_parameters.read_vector(parameters, "bias", -MAX_PARAMETER, MAX_PARAMETER, size=k),
-            saved_parameters.read_number(parameters, "min_prob", np.nextafter(0, 1), 0.5),
-            saved_parameters.read_count(parameters, "n_passes"),
-            read_flag(parameters, "converged"),
-            read_flag(parameters, "logits"),
-        )
-
 
 def clip_logits(z: Any, min_prob: float) -> Array:
     """Logits (n, K) in which −∞, that of an exact zero, is replaced by the logit of the probability `min_prob`."""
@@ -119,19 +94,6 @@ def clip_logits(z: Any, min_prob: float) -> Array:
     row_max = z.max(axis=1, keepdims=True)
     log_total = row_max + np.log(np.exp(z - row_max).sum(axis=1, keepdims=True))
     return np.where(is_zero, log_total + np.log(min_prob), z)
-
-
-def read_weights(parameters: Mapping[str, Any], k: int) -> Array:
-    """Read one saved weight per class, or a row of K for each."""
-    values = parameters["weights"]
-    if isinstance(values, list) and len(values) == k and all(isinstance(row, list) for row in values):
-        return np.stack(
-            [
-                saved_parameters.read_vector({"weights": row}, "weights", -MAX_PARAMETER, MAX_PARAMETER, size=k)
-                for row in values
-            ]
-        )
-    return saved_parameters.read_vector(parameters, "weights", -MAX_PARAMETER, MAX_PARAMETER, size=k)
 
 
 def format_range(x: Array) -> str:

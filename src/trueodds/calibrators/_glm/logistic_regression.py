@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from trueodds.calibrators._glm.newton import MAX_FINAL_GRADIENT, Minimum, minimize_newton
 from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
 from trueodds.core.errors import Note
+from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.kernels.linear_algebra import cross_product, dot
 from trueodds.tallies.softmax_likelihood import Likelihood
 
 MAX_COEFFICIENT = 1e100  # larger than any coefficient of a fit
+Coefficient = Annotated[float, Range(-MAX_COEFFICIENT, MAX_COEFFICIENT)]
 _ROWS_PER_BLOCK = 1 << 13  # rows per block: temporaries stay in cache, and linear algebra stays in one thread
 _CONSTANT_COLUMN_TOLERANCE = 1e-9  # a column that varies by less, relative to its size, is constant
 _COLLINEARITY_TOLERANCE = 1e-8  # share of the variance below which columns are collinear

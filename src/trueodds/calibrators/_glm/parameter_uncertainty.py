@@ -6,14 +6,13 @@ In their model, log q_k/q_b = τ_k + γ_k log p_k/p_b for every class k but the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from scipy.special import expit
 
-from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
 from trueodds.calibrators._glm.parameter_covariance import (
     IndependentUnits,
@@ -23,8 +22,8 @@ from trueodds.calibrators._glm.parameter_covariance import (
     sandwich_covariance,
 )
 from trueodds.calibrators._glm.wald import RANK_TOLERANCE, critical_value, upper_tail
-from trueodds.calibrators.saved_parameters import read_flag
-from trueodds.core.errors import InputError
+from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, Numbers, Saved, invalid_value_error
+from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 
 # How standard errors were computed. Saved files contain these words.
@@ -49,25 +48,26 @@ PARAMETERS_PER_CLASS = 2  # parameters per class, τ and γ: the covariance need
 # Smallest distance of a correlation from 1: closer to it, rounding error would decide Wald's test.
 _MIN_CORRELATION_MARGIN = 1e-10
 _MAX_VARIANCE = 1e60  # largest variance that can be saved; products of two stay finite
-_SAVED_KEYS = ("errors", "covariance", "ratio", "rank", "n", "penalized")
-_OPTIONAL_SAVED_KEYS = ("units", "even")  # missing in older files
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ParameterUncertainty:
+class ParameterUncertainty(Saved):
     """Uncertainty of τ = log δ and γ of each class but the baseline, from the rows of the fit."""
 
-    std_error_method: str  # one of STD_ERROR_METHODS, or of NO_STD_ERROR_REASONS
-    covariance: Array | None = None  # (K − 1, 2, 2) of (τ, γ) of each class; covariances between classes are not kept
+    std_error_method: Annotated[str, OneOf(STD_ERROR_METHODS + NO_STD_ERROR_REASONS), Key("errors")]
+    # Of (τ, γ) of each class; covariances between classes are not kept.
+    covariance: Annotated[Array | None, Numbers(-_MAX_VARIANCE, _MAX_VARIANCE, ("k-1", 2, 2))] = None
     # Likelihood ratio statistic against δ = γ = 1, where χ² is its null distribution.
-    likelihood_ratio: float | None = None
-    rank: int = 0  # its degrees of freedom: the number of identifiable directions
-    n: float = 0.0  # independent rows
+    likelihood_ratio: Annotated[float | None, Range(0, 1e300), Key("ratio")] = None
+    rank: Annotated[int, Range(0)] = 0  # its degrees of freedom: the number of identifiable directions
+    n: Annotated[float, Range(0, 1e18)] = 0.0  # independent rows
     penalized: bool = False  # whether the fit had a penalty
-    effective_units: float | None = None  # effective number of rows or clusters, for the jackknife
-    both_signs: Array | None = (
-        None  # (K − 1,) whether the log odds take both signs, else τ is extrapolated; None if unknown
-    )
+    # Effective number of rows or clusters, for the jackknife.
+    effective_units: Annotated[
+        float | None, Range(PARAMETERS_PER_CLASS, 1e18, closed="right"), Key("units"), OMIT_DEFAULT
+    ] = None
+    # Whether the log odds take both signs, else τ is extrapolated; None if unknown.
+    both_signs: Annotated[Array | None, Numbers(0, 1, ("k-1",), kind=bool), Key("even"), OMIT_DEFAULT] = None
 
     @property
     def pvalue(self) -> float:
@@ -90,94 +90,23 @@ class ParameterUncertainty:
         """P-value of a class's Wald statistic."""
         return upper_tail(statistic, PARAMETERS_PER_CLASS, self.effective_units)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON values; those of `_OPTIONAL_SAVED_KEYS` that are None are left out."""
-        fields = {
-            "errors": self.std_error_method,
-            "covariance": None if self.covariance is None else self.covariance.tolist(),
-            "ratio": self.likelihood_ratio,
-            "rank": self.rank,
-            "n": self.n,
-            "penalized": self.penalized,
-        }
-        optional_fields = {
-            "units": self.effective_units,
-            "even": None if self.both_signs is None else self.both_signs.tolist(),
-        }
-        return fields | {key: value for key, value in optional_fields.items() if value is not None}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> ParameterUncertainty:
-        """Read K − 1 covariances if standard errors are known, and a likelihood ratio only if one is possible."""
-        saved_parameters.check_keys(
-            parameters, _SAVED_KEYS + tuple(key for key in _OPTIONAL_SAVED_KEYS if key in parameters), "certainty"
-        )
-        errors, V, ratio = parameters["errors"], parameters["covariance"], parameters["ratio"]
-        rank = saved_parameters.read_count(parameters, "rank")
-        if not isinstance(errors, str) or errors not in STD_ERROR_METHODS + NO_STD_ERROR_REASONS:
-            raise _mismatch_error("errors", f"one of {', '.join(STD_ERROR_METHODS + NO_STD_ERROR_REASONS)}", errors)
+    def check_saved(self, k: int) -> None:
+        """Check that there are covariances where standard errors are known, and a ratio only where one is possible."""
+        errors, V = self.std_error_method, self.covariance
         if (V is not None) != (errors in STD_ERROR_METHODS):
-            raise _mismatch_error("covariance", "present exactly if the standard errors are known", V)
-        if rank > 2 * (k - 1):
-            raise _mismatch_error("rank", f"at most {2 * (k - 1)}", rank)
-        penalized, n = read_flag(parameters, "penalized"), saved_parameters.read_number(parameters, "n", 0, 1e18)
-        if ratio is not None:
-            ratio = saved_parameters.read_number(parameters, "ratio", 0, 1e300)
-            if penalized or errors not in ("curvature", "untold") or not rank or n < 1:
-                raise _mismatch_error("ratio", "null where χ² is not its null distribution", ratio)
-        units, even = parameters.get("units"), parameters.get("even")
-        if units is not None:
-            units = saved_parameters.read_number(parameters, "units", PARAMETERS_PER_CLASS, 1e18)
-            if errors not in ("votes", "clusters") or units == PARAMETERS_PER_CLASS:
-                raise _mismatch_error(
-                    "units", f"more than {PARAMETERS_PER_CLASS}, and only with errors from rows or clusters", units
-                )
-        if even is not None and (V is None or not _is_flag_list(even, k - 1)):
-            raise _mismatch_error("even", f"{k - 1} times true or false beside the covariance", even)
-        covariance = None if V is None else _read_covariances(V, k)
-        return cls(
-            std_error_method=errors,
-            covariance=covariance,
-            likelihood_ratio=ratio,
-            rank=rank,
-            n=n,
-            penalized=penalized,
-            effective_units=units,
-            both_signs=None if even is None else np.array(even),
-        )
-
-
-def uncertainty_to_dict(uncertainty: ParameterUncertainty | None) -> dict[str, Any]:
-    """The entry that a map adds to its saved parameters; empty if it has no uncertainty, as in older files."""
-    return {} if uncertainty is None else {"certainty": uncertainty.to_dict()}
-
-
-def read_uncertainty(parameters: Mapping[str, Any], keys: tuple[str, ...], k: int) -> ParameterUncertainty | None:
-    """Read the uncertainty among saved parameters that also have these keys."""
-    extra = ("certainty",) if "certainty" in parameters else ()
-    saved_parameters.check_keys(parameters, keys + extra, "parameters")
-    return ParameterUncertainty.from_dict(saved_parameters.read_table(parameters, "certainty"), k) if extra else None
-
-
-def _read_covariances(V: Any, k: int) -> Array:
-    """Read K − 1 symmetric matrices with two positive variances."""
-    if (
-        not isinstance(V, list)
-        or len(V) != k - 1
-        or not all(isinstance(matrix, list) and len(matrix) == 2 for matrix in V)
-    ):
-        raise _mismatch_error("covariance", f"{k - 1} times 2 rows of 2 numbers", V)
-    rows = [
-        [
-            saved_parameters.read_vector({"covariance": row}, "covariance", -_MAX_VARIANCE, _MAX_VARIANCE, size=2)
-            for row in matrix
-        ]
-        for matrix in V
-    ]
-    covariance: Array = np.array(rows)
-    if (covariance[:, 0, 1] != covariance[:, 1, 0]).any() or not are_proper_covariances(covariance):
-        raise _mismatch_error("covariance", "of variances above 0 and a correlation between −1 and 1", V)
-    return covariance
+            raise invalid_value_error("covariance", "present exactly if the standard errors are known", V)
+        if V is not None and not ((V[:, 0, 1] == V[:, 1, 0]).all() and are_proper_covariances(V)):
+            expected = "symmetric, of variances above 0 and a correlation between −1 and 1"
+            raise invalid_value_error("covariance", expected, V.tolist())
+        if self.rank > PARAMETERS_PER_CLASS * (k - 1):
+            raise invalid_value_error("rank", f"at most {PARAMETERS_PER_CLASS * (k - 1)}", self.rank)
+        has_chi2_ratio = errors in ("curvature", "untold") and self.rank and self.n >= 1 and not self.penalized
+        if self.likelihood_ratio is not None and not has_chi2_ratio:
+            raise invalid_value_error("ratio", "null where χ² is not its null distribution", self.likelihood_ratio)
+        if self.effective_units is not None and errors not in ("votes", "clusters"):
+            raise invalid_value_error("units", "left out unless rows or clusters were left out", self.effective_units)
+        if self.both_signs is not None and V is None:
+            raise invalid_value_error("even", "left out where there is no covariance", self.both_signs.tolist())
 
 
 def are_proper_covariances(V: Array) -> bool:
@@ -188,17 +117,6 @@ def are_proper_covariances(V: Array) -> bool:
     return bool(
         (np.abs(covariances) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _MIN_CORRELATION_MARGIN).all()
     )
-
-
-def _is_flag_list(values: Any, size: int) -> bool:
-    """Whether the values are a list of `size` booleans."""
-    return isinstance(values, list) and len(values) == size and all(isinstance(value, bool) for value in values)
-
-
-def _mismatch_error(key: str, expected: str, got: Any) -> InputError:
-    """Error TO505 for a saved value that does not fit the others."""
-    text = f"In a saved calibrator {key} must be {expected}."
-    return InputError("TO505", text, repr(got)[:60], "Fit it again and save it with .save(path).")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

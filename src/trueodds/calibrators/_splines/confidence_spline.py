@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from trueodds.binning.sorted_scores import SortedScores, group_starts
-from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.score_scale import KNOT_RANGE, PROBABILITY
 from trueodds.calibrators._splines.natural_spline import NaturalSpline
 from trueodds.calibrators.base import CalibrationMap
+from trueodds.calibrators.saved_parameters import Key, Numbers
+from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 
 MAX_SCORES = 4096  # largest number of points of its curve that a map keeps
@@ -24,9 +25,9 @@ class ConfidenceMap(CalibrationMap):
     """A recalibrated confidence in the predicted class; the other classes are scaled in proportion."""
 
     name: ClassVar[str] = "spline"
-    scores: Array  # (m,) strictly increasing: predicted confidences
-    confidences: Array  # (m,) in [0, 1]: recalibrated
-    n_clipped: int  # how many of them were outside [0, 1]
+    scores: Annotated[Array, Numbers(*KNOT_RANGE[PROBABILITY], increasing="strictly")]  # (m,) predicted confidences
+    confidences: Annotated[Array, Numbers(0, 1)]  # (m,) recalibrated
+    n_clipped: Annotated[int, Range(0), Key("clipped")]  # how many of them were outside [0, 1]
 
     def confidence(self, x: Array) -> Array:
         """The recalibrated confidence at predicted ones (n,): linear between neighbors, constant beyond the ends."""
@@ -52,19 +53,6 @@ class ConfidenceMap(CalibrationMap):
         """The curve at its first and last score."""
         ends = self.confidences[[0, -1]]
         return f"confidence {ends[0]:.3g} at {self.scores[0]:.3g} to {ends[1]:.3g} at {self.scores[-1]:.3g}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Predicted and recalibrated confidences."""
-        return {"scores": self.scores.tolist(), "confidences": self.confidences.tolist(), "clipped": self.n_clipped}
-
-    @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> ConfidenceMap:  # noqa: ARG003 - any number of classes
-        """Read increasing scores with a confidence for each."""
-        saved_parameters.check_keys(parameters, ("scores", "confidences", "clipped"), "parameters")
-        # Scores in float16 may slightly exceed 1.
-        scores = saved_parameters.read_vector(parameters, "scores", 0, 2, increasing="strictly")
-        confidences = saved_parameters.read_vector(parameters, "confidences", 0, 1, size=len(scores))
-        return cls(scores, confidences, saved_parameters.read_count(parameters, "clipped"))
 
     @staticmethod
     def _split_predicted_class(P: Array) -> tuple[Array, Array, Array]:

@@ -8,6 +8,7 @@ from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
 from trueodds.calibrators._glm.log_probabilities import log_ratio
 from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
+from trueodds.calibrators.boldness import BoldnessMap
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloMap, LloSpec
 from trueodds.calibrators.mcllo import MclloSpec
@@ -200,3 +201,10 @@ def test_a_floor_out_of_range_is_refused(min_prob):
 def test_a_broken_file_is_refused(wrong):
     with pytest.raises(InputError, match="TO505"):
         LloMap.from_dict(LloMap(0.1, 0.9).to_dict() | wrong, 2)
+
+
+@pytest.mark.parametrize("map_type", [LloMap, BoldnessMap])
+def test_a_file_for_three_classes_is_refused(map_type):
+    # It gave the two probabilities of two classes, for rows of three.
+    with pytest.raises(InputError, match=r"TO505.*classes must be two names\. Got 3"):
+        map_type.from_dict(map_type(0.1, 0.9).to_dict(), 3)

@@ -37,7 +37,7 @@ from trueodds.calibrators._glm.parameter_uncertainty import (
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
-from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, PassCount, ZeroOrOne
+from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, PassCount, ZeroOrOne, invalid_value_error
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array
@@ -93,6 +93,11 @@ class LloMap(CalibrationMap):
             return []
         tau, gamma = np.array([self.tau]), np.array([self.gamma])
         return ParameterTable(classes, 0, tau, gamma, self.uncertainty, method=self.name).lines()
+
+    def check_saved(self, k: int) -> None:
+        """Check that there are two classes."""
+        if k != 2:
+            raise invalid_value_error("classes", "two names", k)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from tests.data.refused import refused
 from trueodds.core.errors import InputError
 from trueodds.hypotests import TESTS
 from trueodds.hypotests._power import simulation as simulated
-from trueodds.hypotests._power.power import power_limits
-from trueodds.hypotests._power.root_search import find_root
+from trueodds.hypotests._power.power import find_root, power_limits
 from trueodds.hypotests._power.simulation import Distortion, Population, SimulatedPower
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.omnibus import Omnibus

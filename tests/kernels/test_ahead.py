@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trueodds.kernels import as_plain_array, compile_kernel
-from trueodds.kernels.prefetch import CACHE_LINE, prefetch
+from trueodds.kernels.row_statistics import CACHE_LINE, prefetch
 
 
 @compile_kernel

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from trueodds.kernels.log2_exp2 import exp2, exp2_scaled, log2, log2_clipped
+from trueodds.kernels.softmax_log_loss import exp2, exp2_scaled, log2, log2_clipped
 
 
 def numbers():

@@ -10,8 +10,7 @@ import trueodds as to
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.view import View
 from trueodds.reports.audit_results import measures_by_name
-from trueodds.reports.calibration_exponent import calibration_exponent
-from trueodds.reports.standard_measures import auc_with_se, standard_measures, standard_notes
+from trueodds.reports.standard_measures import auc_with_se, calibration_exponent, standard_measures, standard_notes
 
 
 def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):

@@ -14,7 +14,6 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_fused, map_blocks
-from trueodds.kernels.log2_exp2 import exp2_scaled, log2, log2_clipped
 
 _LOG_OF_2 = math.log(2)
 _MIN_INTEGER = np.int64(-(2**63))  # start of a search for the largest bits
@@ -249,3 +248,86 @@ def _linear_log_loss_blocks(X, k, Y, w, theta, offset, start, stop, out):  # typ
         subtract_max(exponents, exponents.view(np.int64), k)
         exp2_scaled(exponents, 1.0, powers)
         add_likelihood_derivatives(x, exponents, 1.0, powers, k, Y, w, first, 1, out)
+
+
+_MIN_EXPONENT = -1021.0  # exponents of 2 below this are treated as −∞
+# The bits of √½ as an integer: mantissas are reduced to [√½, √2), so that their logarithms are centered at 0.
+_SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+_MAX_SQUARED_RATIO = (3 - math.sqrt(8)) ** 2  # s² for mantissas of √½ and √2
+
+
+def _interpolate_polynomial(
+    function: Callable[[float], float], low: float, high: float, degree: int
+) -> tuple[float, ...]:
+    """Return the coefficients of the polynomial that interpolates a function at the Chebyshev nodes of [low, high].
+
+    Its maximum error is close to that of the best approximation.
+    """
+    angle = (np.arange(degree + 1) + 0.5) * math.pi / (degree + 1)
+    nodes = (low + high) / 2 + (high - low) / 2 * np.cos(angle)
+    return tuple(
+        np.linalg.solve(nodes[:, None] ** np.arange(degree + 1), [function(node) for node in nodes.tolist()]).tolist()
+    )
+
+
+def _odd_log_ratio(squared_ratio: float) -> float:
+    """Return log₂((1 + s)/(1 − s))/s, given s²."""
+    ratio = math.sqrt(squared_ratio)
+    return 2 / math.log(2) * math.atanh(ratio) / ratio
+
+
+_LOG2_COEF = _interpolate_polynomial(_odd_log_ratio, 0, _MAX_SQUARED_RATIO, 7)
+# The degree is even, so that 0 is a node up to rounding.
+_EXP2_COEF = _interpolate_polynomial(lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 10)
+
+
+@compile_fused
+def log2(x):  # type: ignore[no-untyped-def]
+    """Return log₂ x of a positive normal number, with relative error 1e-15."""
+    bits = np.float64(x).view(np.int64)
+    power = np.int32((bits - _SQRT_HALF_BITS) >> 52)
+    mantissa = np.int64(bits - (np.int64(power) << 52)).view(np.float64)
+    ratio = (mantissa - 1.0) / (mantissa + 1.0)
+    squared_ratio = ratio * ratio
+    high_terms = _LOG2_COEF[4] + squared_ratio * (
+        _LOG2_COEF[5] + squared_ratio * (_LOG2_COEF[6] + squared_ratio * _LOG2_COEF[7])
+    )
+    return np.float64(power) + ratio * (
+        _LOG2_COEF[0]
+        + squared_ratio
+        * (
+            _LOG2_COEF[1]
+            + squared_ratio * (_LOG2_COEF[2] + squared_ratio * (_LOG2_COEF[3] + squared_ratio * high_terms))
+        )
+    )
+
+
+@compile_fused
+def exp2(y):  # type: ignore[no-untyped-def]
+    """Return 2^y for y ≤ 0, with relative error 1e-15; 0 for y ≤ −1021."""
+    clipped = y if y > _MIN_EXPONENT else _MIN_EXPONENT
+    power = np.int32(clipped - 0.5)
+    fraction = clipped - np.float64(power)
+    polynomial = _EXP2_COEF[7] + fraction * (_EXP2_COEF[8] + fraction * (_EXP2_COEF[9] + fraction * _EXP2_COEF[10]))
+    polynomial = _EXP2_COEF[3] + fraction * (
+        _EXP2_COEF[4] + fraction * (_EXP2_COEF[5] + fraction * (_EXP2_COEF[6] + fraction * polynomial))
+    )
+    polynomial = fraction * (
+        _EXP2_COEF[0] + fraction * (_EXP2_COEF[1] + fraction * (_EXP2_COEF[2] + fraction * polynomial))
+    )
+    scale = np.int64((np.int64(power) + 1023) << 52).view(np.float64)
+    return (1.0 + polynomial) * (scale if y > _MIN_EXPONENT else 0.0)
+
+
+@compile_fused
+def log2_clipped(p, min_prob, out):  # type: ignore[no-untyped-def]
+    """Write log₂ max(p, min_prob) of each p to `out`."""
+    for i in range(p.shape[0]):
+        out[i] = log2(p[i] if p[i] > min_prob else min_prob)
+
+
+@compile_fused
+def exp2_scaled(y, scale, out):  # type: ignore[no-untyped-def]
+    """Write 2 to the power `scale` · y, which is at most 0, to `out`."""
+    for i in range(y.shape[0]):
+        out[i] = exp2(scale * y[i])

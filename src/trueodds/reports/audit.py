@@ -14,6 +14,8 @@ import trueodds
 from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_and_sample
 from trueodds.api.draw import draw
+from trueodds.calibrators.calibrator_predictions import replace_probabilities
+from trueodds.calibrators.recalibration_report import Recalibration
 from trueodds.core import json_files
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
@@ -37,7 +39,6 @@ from trueodds.reports.family_wise_test import (
     recalibration_alpha,
 )
 from trueodds.reports.provenance import program_versions
-from trueodds.reports.recalibration_diagrams import diagrams_before_and_after
 from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.text.audit_notes import iterate_notes
 from trueodds.reports.text.verdict_sentence import verdict_sentence
@@ -410,3 +411,34 @@ def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ..
         if isinstance(rows, Predictions) and rows.kind == "classes" and rows.k in SIMPLEX_DIAGRAMS:
             diagrams.append(draw(rows, SIMPLEX_DIAGRAMS[rows.k], **settings))
     return tuple(diagrams)
+
+
+def diagrams_before_and_after(preds: Predictions, report: Recalibration, level: float) -> dict[str, Any] | None:
+    """Return the reliability diagrams of the held-out rows, before and after the recalibration.
+
+    The probability of a row after the recalibration is from a calibrator that was fitted and chosen without this row.
+
+    Parameters
+    ----------
+    preds : Predictions
+        The rows on which the recalibration was chosen and fitted.
+    report : Recalibration
+        The report of the recalibration, with the held-out probabilities if it was confirmed.
+    level : float
+        Level of the consistency bars: the probability that the outcome rate of a calibrated bin lies in its bar.
+
+    Returns
+    -------
+    dict or None
+        The diagrams `before` and `after` as JSON values, and the number of rows `n`. None without a confirmed
+        recalibration.
+    """
+    if report.held_out is None or not report.confirmed:
+        return None
+    before = preds[report.held_out.rows]
+    after = replace_probabilities(before, report.held_out.P)
+    return {
+        "n": before.n,
+        "before": draw(before, "reliability", level=level, weight_kind="importance").to_dict(),
+        "after": draw(after, "reliability", level=level, weight_kind="importance").to_dict(),
+    }

@@ -43,7 +43,7 @@ EXCEPTIONS = {
     ("fitted", "src/trueodds/hypotests/giviti.py"): "a setting: whether the model was fitted on these rows",
     ("fitted", "src/trueodds/hypotests/hosmer_lemeshow.py"): "the same setting",
     ("fitted", "src/trueodds/hypotests/_glm/calibration_belt.py"): "the same setting",
-    ("fitted", "src/trueodds/diagrams/calibration_belt/compute.py"): "the same setting",
+    ("fitted", "src/trueodds/diagrams/calibration_belt.py"): "the same setting",
 }
 
 

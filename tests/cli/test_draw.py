@@ -122,7 +122,7 @@ def test_pages_are_written_of_those_diagrams_that_have_one():
     for name in DIAGRAMS.names():
         DIAGRAMS.load(name)
     paged = {diagram_class.__module__ for diagram_class in subclasses(Diagram) if hasattr(diagram_class, "to_html")}
-    assert paged == {"trueodds.diagrams.tetrahedron.plot"}
+    assert paged == {"trueodds.diagrams.tetrahedron"}
     assert _ROTATABLE_DIAGRAMS == ("tetrahedron",)
 
 

@@ -14,8 +14,7 @@ from tests import reference
 from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, corners, marks, strip_of, view
 from trueodds.core.errors import InputError
-from trueodds.diagrams.calibration_belt.compute import CalibrationBelt
-from trueodds.diagrams.calibration_belt.condensed_view import MAX_CELLS, condense_view
+from trueodds.diagrams.calibration_belt import MAX_CELLS, CalibrationBelt, condense_view
 from trueodds.hypotests._glm.calibration_belt import fit_belt
 from trueodds.hypotests._glm.logits import Logits
 from trueodds.hypotests.giviti import GiViTI

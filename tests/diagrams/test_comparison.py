@@ -16,9 +16,9 @@ from tests.diagrams.test_drawing import _words, classwise, corners, marks
 from tests.diagrams.test_murphy import plot_height
 from tests.reference import data
 from trueodds.core.errors import InputError
-from trueodds.diagrams.comparison.compute import Comparison
+from trueodds.diagrams.comparison import Comparison
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS
-from trueodds.diagrams.reliability.compute import Reliability
+from trueodds.diagrams.reliability import Reliability
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

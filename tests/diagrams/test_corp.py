@@ -17,7 +17,7 @@ from tests.diagrams.test_drawing import _words, classwise, marks, strip_of, view
 from tests.reference import data, frame, golden, path
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_score
-from trueodds.diagrams.corp.compute import Corp
+from trueodds.diagrams.corp import Corp
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

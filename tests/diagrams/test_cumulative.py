@@ -14,9 +14,9 @@ from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_range
-from trueodds.diagrams.cumulative.compute import Cumulative
-from trueodds.diagrams.cumulative.cumulative_residuals import (
+from trueodds.diagrams.cumulative import (
     MAX_VERTICES,
+    Cumulative,
     CumulativeResiduals,
     ResidualSegment,
     steepest_segment,

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 import trueodds as to
 from tests.data.refused import refused
 from tests.diagrams.artists import name_of
-from trueodds.diagrams.decision_curve.compute import DecisionCurve
-from trueodds.diagrams.decision_curve.text import format_ranges
+from trueodds.diagrams.decision_curve import DecisionCurve, format_ranges
 from trueodds.lenses.view import View
 
 

@@ -27,8 +27,8 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams._style import styling
-from trueodds.diagrams.confidence_histogram.compute import ConfidenceHistogram
-from trueodds.diagrams.reliability.compute import Reliability
+from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
+from trueodds.diagrams.reliability import Reliability
 from trueodds.lenses.view import View
 
 SETTINGS = [
@@ -322,7 +322,7 @@ def test_drawing_does_not_load_pyplot():
     import subprocess
 
     code = (
-        "import sys\nfrom trueodds.lenses.view import View\nfrom trueodds.diagrams.reliability.compute import"
+        "import sys\nfrom trueodds.lenses.view import View\nfrom trueodds.diagrams.reliability import"
         " Reliability\nd = Reliability()([View([.2, .9], [0, 1])])\nassert 'matplotlib' not in"
         " sys.modules\nd.svg()\nassert 'matplotlib.pyplot' not in sys.modules"
     )

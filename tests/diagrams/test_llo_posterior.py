@@ -15,7 +15,7 @@ from tests.diagrams.artists import name_of
 from tests.reference import frame, golden
 from trueodds.core.errors import InputError
 from trueodds.diagrams.llo_likelihood import LloLikelihood
-from trueodds.diagrams.llo_posterior.compute import LloPosterior
+from trueodds.diagrams.llo_posterior import LloPosterior
 from trueodds.lenses.view import View
 
 

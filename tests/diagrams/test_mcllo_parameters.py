@@ -16,7 +16,7 @@ from tests.diagrams import test_drawing as drawing
 from tests.diagrams.artists import name_of
 from tests.reference import columns, frame, golden
 from trueodds.core.errors import InputError
-from trueodds.diagrams.mcllo_parameters.compute import MclloParameters
+from trueodds.diagrams.mcllo_parameters import MclloParameters
 from trueodds.lenses.view import View
 
 WIDE = 1.959963984540054

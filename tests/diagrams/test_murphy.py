@@ -17,8 +17,9 @@ from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams.model_comparison_text import format_error
 from trueodds.diagrams.model_styles import MARKERS
-from trueodds.diagrams.murphy.compute import Murphy
-from trueodds.diagrams.murphy.crossings import (
+from trueodds.diagrams.murphy import Murphy
+from trueodds.diagrams.murphy_curves import MurphyCurve, threshold_grid
+from trueodds.diagrams.murphy_finding import (
     SignSegment,
     find_crossings,
     length_with_sign,
@@ -26,7 +27,6 @@ from trueodds.diagrams.murphy.crossings import (
     lowest_curves_at_points,
     sign_segments,
 )
-from trueodds.diagrams.murphy.curves import MurphyCurve, threshold_grid
 from trueodds.estimators.corp import Corp
 from trueodds.estimators.murphy_loss import MurphyLoss
 from trueodds.estimators.proper_scores import Brier

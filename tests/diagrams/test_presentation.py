@@ -20,7 +20,7 @@ from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams._style import legend_placement
 from trueodds.diagrams.presentation import Presentation
-from trueodds.diagrams.reliability.compute import Reliability
+from trueodds.diagrams.reliability import Reliability
 from trueodds.lenses.view import View
 
 CLASSES = {"simplex": 3, "tetrahedron": 4}

@@ -17,7 +17,7 @@ from tests.diagrams import test_drawing as drawing
 from tests.diagrams.artists import name_of
 from tests.reference import columns, frame, golden
 from trueodds.core.errors import InputError
-from trueodds.diagrams.recalibration_lines.compute import MAX_LINES, MAX_LINES_IN_GRID, RecalibrationLines
+from trueodds.diagrams.recalibration_lines import MAX_LINES, MAX_LINES_IN_GRID, RecalibrationLines
 from trueodds.lenses.view import View
 
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 import trueodds as to
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
-from trueodds.diagrams.reliability.compute import Reliability
+from trueodds.diagrams.reliability import Reliability
 from trueodds.lenses.lens_by_name import as_lens
 
 

@@ -15,9 +15,9 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
-from trueodds.diagrams.confidence_histogram.compute import ConfidenceHistogram
-from trueodds.diagrams.reliability.compute import Reliability
-from trueodds.diagrams.reliability.text import (
+from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
+from trueodds.diagrams.reliability import Reliability
+from trueodds.diagrams.reliability_finding import (
     describe_outside_bins,
     describe_segments,
     find_segments,

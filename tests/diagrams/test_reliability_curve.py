@@ -19,9 +19,8 @@ from trueodds.calibrators._curves.kernel_regression import kernel_regression
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_probabilities
-from trueodds.diagrams.reliability_curve.bands import SmoothedRates, pairwise_kernel_weights
-from trueodds.diagrams.reliability_curve.compute import ReliabilityCurve
-from trueodds.diagrams.reliability_curve.smoother import CurveSmoother, smooth_view
+from trueodds.diagrams.curve_smoother import CurveSmoother, SmoothedRates, pairwise_kernel_weights, smooth_view
+from trueodds.diagrams.reliability_curve import ReliabilityCurve
 from trueodds.lenses.view import View
 
 BANDS = ["confidence", "consistency", None]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import trueodds as to
 from tests.data.refused import refused
 from tests.diagrams.artists import name_of
-from trueodds.diagrams.selective_risk.compute import RiskCoverage
+from trueodds.diagrams.selective_risk import RiskCoverage
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.selective_risk import selective_risk
 from trueodds.lenses.view import View

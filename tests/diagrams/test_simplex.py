@@ -19,7 +19,7 @@ from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams import simplex_geometry
-from trueodds.diagrams.simplex.compute import Simplex, closest_rivals, rival_view
+from trueodds.diagrams.simplex import Simplex, closest_rivals, rival_view
 from trueodds.diagrams.simplex_arrows import add_holm_pvalues
 from trueodds.diagrams.simplex_cell_tests import evaluate_cell_tests
 from trueodds.lenses.view import View

@@ -17,8 +17,7 @@ from tests.diagrams.test_simplex import drawn_labels, marks, numbered, preds, vi
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams import simplex_geometry
-from trueodds.diagrams.tetrahedron import interactive_html
-from trueodds.diagrams.tetrahedron.compute import Tetrahedron
+from trueodds.diagrams.tetrahedron import SVG_SCALE, Tetrahedron, rotation_script, scene_data
 from trueodds.lenses.view import View
 
 
@@ -188,7 +187,7 @@ def test_the_page_lets_in_its_own_style_and_script_and_nothing_else(tmp_path):
         digest = base64.b64encode(sha256(body.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{digest}'" in policy
     assert set(re.findall(r"https?://[^\"' <]+", text)) <= {"http://www.w3.org/2000/svg"}  # a name, not a place
-    assert not re.search(r"\son\w+=|\sstyle=|\ssrc=|javascript:", text.replace(interactive_html.rotation_script(), ""))
+    assert not re.search(r"\son\w+=|\sstyle=|\ssrc=|javascript:", text.replace(rotation_script(), ""))
 
 
 def test_the_data_of_the_page_are_the_table():
@@ -206,9 +205,9 @@ def test_the_data_of_the_page_are_the_table():
 def test_without_its_script_the_tetrahedron_stands_as_it_is_drawn():
     diagram = four(azimuth=10, elevation=30)
     fragment = diagram.interactive_html(script=False)
-    assert interactive_html.rotation_script() not in fragment
-    assert interactive_html.rotation_script() in diagram.interactive_html()
-    vertices = interactive_html.SVG_SCALE * simplex_geometry.projection_matrix(10, 30)
+    assert rotation_script() not in fragment
+    assert rotation_script() in diagram.interactive_html()
+    vertices = SVG_SCALE * simplex_geometry.projection_matrix(10, 30)
     lines = re.findall(r'class="edge" x1="([^"]*)" y1="([^"]*)" x2="([^"]*)" y2="([^"]*)"', fragment)
     want = [[vertices[a, 0], -vertices[a, 1], vertices[b, 0], -vertices[b, 1]] for a, b in simplex_geometry.EDGES]
     np.testing.assert_allclose(np.array(lines, dtype=float), want, atol=0.006)
@@ -221,11 +220,11 @@ def test_it_can_be_reached_by_keyboard_and_is_described_to_those_who_cannot_see_
         r'<svg [^>]*role="img" tabindex="0" aria-label="Do the observed frequencies of the four outcomes', fragment
     )
     for token in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "prefers-reduced-motion", "pointermove"):
-        assert token in interactive_html.rotation_script()
+        assert token in rotation_script()
 
 
 def test_a_layer_that_is_left_out_is_left_out_of_the_page():
-    cells = interactive_html.scene_data(four().less("arrows", "cells"))["cells"]
+    cells = scene_data(four().less("arrows", "cells"))["cells"]
     assert all(cell["observed"] == cell["predicted"] for cell in cells if cell["beyond"])
     assert any(cell["observed"] != cell["predicted"] for cell in cells if not cell["beyond"])
     assert {cell["radius"] for cell in cells} == {0}

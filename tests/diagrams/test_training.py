@@ -17,7 +17,7 @@ import trueodds as to
 from tests.diagrams.artists import legend_of, name_of
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
-from trueodds.diagrams.training.compute import Training, parse_epoch
+from trueodds.diagrams.training import Training, parse_epoch
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

@@ -15,7 +15,7 @@ from trueodds import Predictions
 from trueodds.binning.equal_mass import EqualMass, FixedMass
 from trueodds.binning.sweep import Sweep
 from trueodds.calibrators import CALIBRATORS
-from trueodds.diagrams.murphy.curves import MurphyCurve
+from trueodds.diagrams.murphy_curves import MurphyCurve
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.distinct_scores import DistinctScoreError
 from trueodds.hypotests.risk_groups import quantile_groups

@@ -313,7 +313,7 @@ def _mean_confidence(preds: Predictions) -> float:
 
 def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) -> None:
     """Save the risk-coverage curve as JSON, CSV or a figure, by the suffix of the path."""
-    from trueodds.diagrams.selective_risk.compute import RiskCoverage
+    from trueodds.diagrams.selective_risk import RiskCoverage
     from trueodds.io.write import write_columns
     from trueodds.lenses.lens_by_name import as_lens
 

@@ -1,21 +1,21 @@
 # Written by `python -m tests.api.test_public_names`, for type checkers and editors.
 from trueodds.core.registry import Registry as Registry
-from trueodds.diagrams.calibration_belt.compute import CalibrationBelt as CalibrationBelt
-from trueodds.diagrams.comparison.compute import Comparison as Comparison
-from trueodds.diagrams.confidence_histogram.compute import ConfidenceHistogram as ConfidenceHistogram
-from trueodds.diagrams.corp.compute import Corp as Corp
-from trueodds.diagrams.cumulative.compute import Cumulative as Cumulative
-from trueodds.diagrams.decision_curve.compute import DecisionCurve as DecisionCurve
-from trueodds.diagrams.llo_posterior.compute import LloPosterior as LloPosterior
-from trueodds.diagrams.mcllo_parameters.compute import MclloParameters as MclloParameters
-from trueodds.diagrams.murphy.compute import Murphy as Murphy
-from trueodds.diagrams.recalibration_lines.compute import RecalibrationLines as RecalibrationLines
-from trueodds.diagrams.reliability.compute import Reliability as Reliability
-from trueodds.diagrams.reliability_curve.compute import ReliabilityCurve as ReliabilityCurve
-from trueodds.diagrams.selective_risk.compute import RiskCoverage as RiskCoverage
-from trueodds.diagrams.simplex.compute import Simplex as Simplex
-from trueodds.diagrams.tetrahedron.compute import Tetrahedron as Tetrahedron
-from trueodds.diagrams.training.compute import Training as Training
+from trueodds.diagrams.calibration_belt import CalibrationBelt as CalibrationBelt
+from trueodds.diagrams.comparison import Comparison as Comparison
+from trueodds.diagrams.confidence_histogram import ConfidenceHistogram as ConfidenceHistogram
+from trueodds.diagrams.corp import Corp as Corp
+from trueodds.diagrams.cumulative import Cumulative as Cumulative
+from trueodds.diagrams.decision_curve import DecisionCurve as DecisionCurve
+from trueodds.diagrams.llo_posterior import LloPosterior as LloPosterior
+from trueodds.diagrams.mcllo_parameters import MclloParameters as MclloParameters
+from trueodds.diagrams.murphy import Murphy as Murphy
+from trueodds.diagrams.recalibration_lines import RecalibrationLines as RecalibrationLines
+from trueodds.diagrams.reliability import Reliability as Reliability
+from trueodds.diagrams.reliability_curve import ReliabilityCurve as ReliabilityCurve
+from trueodds.diagrams.selective_risk import RiskCoverage as RiskCoverage
+from trueodds.diagrams.simplex import Simplex as Simplex
+from trueodds.diagrams.tetrahedron import Tetrahedron as Tetrahedron
+from trueodds.diagrams.training import Training as Training
 
 DIAGRAMS: Registry
 calibration_belt = CalibrationBelt

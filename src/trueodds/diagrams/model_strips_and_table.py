@@ -11,7 +11,8 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import panel_grid, styling
 from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_styles import COLORS
+from trueodds.diagrams.model_comparison_text import format_error, format_interval
+from trueodds.diagrams.model_styles import COLORS, sentence_name
 
 LINE_SPACING = 1.45  # distance between lines of the table, in multiples of the font size
 MIN_PLOT_HEIGHT = 2.4  # smallest height in inches of the plot above the strips
@@ -139,3 +140,34 @@ def draw_number_table(ax: Any, names: Sequence[str], columns: Sequence[tuple[str
         for i, cell in enumerate(cells):
             y = -heading_offset - LINE_SPACING * size * (i + 1)
             ax.annotate(cell, (0, 0), xytext=(right, y), color=styling.TEXT_COLOR, ha="right", **style)
+
+
+def score_columns(
+    tables: Sequence[Mapping[str, Array]], first_model: str, score_label: str, size: float
+) -> list[tuple[str, list[str]]]:
+    """Score, its parts and the difference to the first model, formatted for the table of numbers."""
+    rows = [{name: float(values[0]) for name, values in table.items() if values.dtype.kind == "f"} for table in tables]
+    return [
+        (score_label, [format_error(row["score"]) for row in rows]),
+        ("MCB", [format_error(row["mcb"]) for row in rows]),
+        ("DSC", [format_error(row["dsc"]) for row in rows]),
+        difference_column(rows, first_model, size),
+    ]
+
+
+def difference_column(rows: Sequence[Mapping[str, float]], first_model: str, size: float) -> tuple[str, list[str]]:
+    """The difference of each model to the first one with its interval, for the table of numbers."""
+    cells = [
+        format_error(row["difference"]) + format_interval(row["difference_low"], row["difference_high"])
+        for row in rows[1:]
+    ]
+    return f"minus {styling.shorten_text(sentence_name(first_model), 60, size)}", ["–", *cells]
+
+
+def set_nonnegative_ticks(ax: Any, low: float, high: float) -> None:
+    """Set few round ticks along y, from `low`, or 0 if it is negative, to `high`."""
+    from matplotlib.ticker import MaxNLocator
+
+    height = styling.size_in_inches(ax)[1]
+    ticks = MaxNLocator(6 if height > 2.5 else 4 if height > 1 else 2).tick_values(low, high)
+    ax.set_yticks([float(tick) for tick in ticks if max(low, 0) <= tick <= high])

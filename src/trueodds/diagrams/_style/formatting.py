@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from trueodds.core.errors import Note
 
+TALLY_NOTE = Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
+
 
 def format_percent(x: float) -> str:
     """Format a probability with one decimal, or two near 0 and 1, such as 99.97 %."""

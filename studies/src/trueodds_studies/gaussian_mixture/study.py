@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from trueodds.binning.uniform import Uniform
 from trueodds.core.progress import Progress
-from trueodds.diagrams.reliability.compute import Reliability
+from trueodds.diagrams.reliability import Reliability
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.common.figures import BLUE, RED, make_panels, save_figure
 from trueodds_studies.common.resumable_runs import Row, run_cells

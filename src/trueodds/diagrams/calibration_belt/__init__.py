@@ -1,1 +1,0 @@
-"""The GiViTI calibration belt: confidence regions of a polynomial calibration curve in the log odds."""

@@ -1,1 +1,0 @@
-"""Reliability diagrams of several models on one pair of axes."""

@@ -1,0 +1,195 @@
+"""The confidence histogram: share of rows in each bin, with mean prediction and observed event rate of all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trueodds.core.ordering import decreasing_order
+from trueodds.diagrams import bin_intervals, bins
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.recipe import BinnedRecipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
+from trueodds.lenses.view import View
+
+
+@dataclass(frozen=True)
+class ConfidenceHistogram(BinnedRecipe):
+    r"""Histogram of predicted probabilities with the mean prediction and the event rate of all rows.
+
+    Parameters
+    ----------
+    partition : Partition, optional
+        The bins. By default 15 bins of equal width.
+    level : float, default=0.9
+        The coverage of the band around the mean prediction.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting, TO205 for a joint view.
+
+    Notes
+    -----
+    The gap :math:`\bar y - \bar p` between the two lines is calibration-in-the-large. The band around the mean
+    prediction is the range of the event rate with probability `level` if the model is calibrated, with all rows in
+    one bin.
+
+    Views: binary, one panel each. Units: probability. Cost: O(n log k).
+
+    Columns of `table`: view bin low high n weight share mean_prediction outcome_rate deviation. `panels` holds the
+    lines: mean_prediction outcome_rate deviation bar_low bar_high (event rates) outside.
+
+    References
+    ----------
+    .. [1] Guo et al. (2017), figure 1. The band is added.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> diagram = to.draw(to.Predictions.from_confidence([0.9, 0.8], [1, 0]), "confidence_histogram")
+    >>> means, difference = diagram.finding.replace("\u00a0", " ").split(": ")
+    >>> means
+    'Mean confidence 85.0 %, accuracy 50.0 %'
+    >>> difference
+    '35.0 points overconfident, inside the consistency range (50.0 % to 100.0 %).'
+    """
+
+    name: ClassVar[str] = "confidence_histogram"
+
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """Compute the diagram of binary views."""
+        binned = [bins.BinnedView(view, self.partition) for view in views]
+        totals = [bins.pool_rows(view) for view in views]
+        bars = [
+            bin_intervals.consistency_bars(view, np.zeros(len(view.w), dtype=np.intp), 1, self.level) for view in views
+        ]
+        order = decreasing_order(abs(float(total.y[0] - total.p[0])) for total in totals)
+        tables = [binned[i].columns for i in order]
+        max_share = max(float(table["share"].max()) for table in tables[:MAX_PANELS])
+        partition = binned[0].partition
+        methods = [method for bar in bars for method in bar.method]
+        notes = bin_intervals.collect_bar_notes(methods, views, partition, "views")
+        # TN247 is on bins that depend on outcomes; the band pools all rows and does not depend on the bins.
+        notes = [note for note in notes if note.code != "TN247"]
+        notes += panel_limit_notes(len(views), ConfidenceHistogramPlot.view_order)
+        return ConfidenceHistogramPlot(
+            name=self.name,
+            lens=lens_name(views),
+            table=stack_tables(tables),
+            panels=rows_to_columns([_panel_row(views[i], totals[i], bars[i], max_share) for i in order]),
+            settings={"partition": str(partition), "level": self.level},
+            notes=tuple(notes),
+        )
+
+
+def _panel_row(view: View, total: View, bars: bin_intervals.BinIntervals, max_share: float) -> dict[str, Any]:
+    """The row of `panels` for one view, whose rows are pooled in `total`."""
+    p, y, low, high = float(total.p[0]), float(total.y[0]), float(bars.low[0]), float(bars.high[0])
+    is_outside = bool(bars.excludes(total.y)[0])
+    return {
+        "view": view.name,
+        "title": view.name.removeprefix("class:"),
+        "aside": f"{format_percent(p)} / {format_percent(y)}",
+        "finding": _describe_finding(view.name, p, y, low, high, is_outside=is_outside),
+        "n": int(total.n[0]),
+        "weight": float(total.w[0]),
+        "mean_prediction": p,
+        "outcome_rate": y,
+        "deviation": y - p,
+        "bar_low": low,
+        "bar_high": high,
+        "outside": is_outside,
+        "top": 1.08 * max_share,
+    }
+
+
+def _describe_finding(name: str, p: float, y: float, low: float, high: float, *, is_outside: bool) -> str:
+    """Compare the mean prediction p with the observed rate y and its interval."""
+    confident = name == "confidence"
+    text = f"Mean {'confidence' if confident else 'predicted'} {format_percent(p)}, "
+    text += f"{'accuracy' if confident else 'observed'} {format_percent(y)}"
+    if name.startswith("class:"):
+        text = f"{name.removeprefix('class:')}: {text[0].lower()}{text[1:]}"
+    biases = ("underconfident", "overconfident") if confident else ("too low", "too high")
+    side = biases[int(y < p)]
+    position = "outside" if is_outside else "inside"
+    interval = f"({format_percent(low)} to {format_percent(high)})"
+    return f"{text}: {100 * abs(y - p):.1f} points {side}, {position} the consistency range {interval}."
+
+
+class ConfidenceHistogramPlot(Diagram):
+    """The confidence histogram: a histogram and two vertical lines."""
+
+    figure_size = (6.4, 4.2)
+    layers = ("bars", "band", "lines")
+    view_order = "largest gap"
+
+    def default_title(self) -> str:
+        """The question that the diagram answers."""
+        if self.lens == "confidence":
+            return "Does mean confidence match accuracy?"
+        return "Does the mean prediction match the event rate?"
+
+    def caption(self) -> str:
+        """The view, and the difference between event rate and mean prediction."""
+        points = 100 * float(self.panels["deviation"][0])
+        return f"{self.panels['title'][0]}: {points:+.1f} points".replace("-", "−")
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Predicted along x, share of rows along y."""
+        return self.predicted_label, "Share of predictions"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The lines, with their values if there is one panel, and the band; without both, the histogram."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        if self.has("lines"):
+            is_confidence = self.lens == "confidence"
+            predicted_label = "mean confidence" if is_confidence else "mean predicted"
+            observed_label = "accuracy" if is_confidence else "observed"
+            if len(self.panels["view"]) == 1:
+                predicted_label += f": {format_percent(float(self.panels['mean_prediction'][0]))}"
+                observed_label += f": {format_percent(float(self.panels['outcome_rate'][0]))}"
+            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=2), predicted_label))
+            entries.append(
+                (Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=2, linestyle=(0, (4, 1.5))), observed_label)
+            )
+        if self.has("band"):
+            level = f"{100 * self.settings['level']:.4g}\u00a0%"
+            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR, alpha=0.8), f"{level} consistency range"))
+        if not entries and self.has("bars"):
+            entries.append((Patch(facecolor=styling.STRIP_COLOR), "predictions"))
+        return entries or [(Line2D([], [], linestyle="none"), "")]
+
+    def draw_panel(self, ax: Any, panel: int) -> None:
+        """Draw one view."""
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
+        styling.style_axes(ax, styling.font_size(ax))
+        styling.set_probability_axis(ax)
+        ax.grid(False, axis="x")
+        ax.set_ylim(0, panel_row["top"])
+        ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
+        if self.has("bars"):
+            style = {"facecolor": styling.STRIP_COLOR, "edgecolor": "white", "linewidth": 0.6, "label": "share"}
+            styling.draw_boxes(ax, rows["low"], rows["high"], np.zeros(1), rows["share"], **style)
+        if self.has("band"):
+            style = {"color": styling.INSIDE_BAR_COLOR, "alpha": 0.8, "linewidth": 0, "zorder": 1.5, "label": "band"}
+            ax.axvspan(panel_row["bar_low"], panel_row["bar_high"], **style)
+        if self.has("lines"):
+            style = {"linewidth": 2, "zorder": 3}
+            ax.axvline(panel_row["mean_prediction"], color=styling.INSIDE_COLOR, label="predicted", **style)
+            ax.axvline(
+                panel_row["outcome_rate"],
+                color=styling.OUTSIDE_COLOR,
+                linestyle=(0, (4, 1.5)),
+                label="observed",
+                **style,
+            )

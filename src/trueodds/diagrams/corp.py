@@ -1,0 +1,520 @@
+"""The CORP reliability diagram: isotonic event rates with a band, and the decomposition into MCB, DSC and UNC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.ordering import decreasing_order
+from trueodds.core.settings import BinCount, Level, OneOf
+from trueodds.core.typing import Array
+from trueodds.diagrams import corp_curve
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent, format_range, format_score, join_words
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.bins import freedman_diaconis_bin_count
+from trueodds.diagrams.corp_curve import BandSegment, CorpCurve, CorpPanel, find_segments_outside
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
+from trueodds.estimators.corp import SCORES
+from trueodds.lenses.view import View
+
+
+@dataclass(frozen=True)
+class Corp(Recipe):
+    r"""CORP reliability diagram: isotonic event rates with a band, and the score decomposition into MCB, DSC and UNC.
+
+    Isotonic regression replaces the choice of bins.
+
+    Parameters
+    ----------
+    band : {"consistency", "confidence", "honest"} or None, default="consistency"
+        `consistency` is the range around the diagonal in which the curve of a calibrated model lies. `confidence` is
+        the range in which curves lie if the fitted curve is the truth. Both are pointwise. `honest` covers the true
+        event rates at all scores simultaneously, for any number of rows, if they never decrease with the score.
+    level : float, default=0.9
+        Coverage of the band.
+    style : {"miscalibration", "discrimination"}, default="miscalibration"
+        `miscalibration` shows curve, band, scores and the share of rows by score. `discrimination` adds the share of
+        rows by recalibrated rate at the right, the mean prediction as a vertical and the event rate as a horizontal
+        line.
+    score : {"brier", "log_loss"}, default="brier"
+        The score that is decomposed.
+    how : {"auto", "paper", "discrete", "continuous"}, default="auto"
+        How pointwise bands are computed. `auto` resamples labels, on 1,024 groups of neighboring scores if there are
+        more scores. `discrete` uses normal limits. `continuous` uses Chernoff's distribution, around the diagonal.
+        `paper` resamples up to max(1000, min(5000, 50 m)) rows with m distinct scores, and for confidence bands and
+        votes; beyond, it is discrete from 8 m² rows on, else continuous. It is not the default because of the coverage
+        below.
+    redraw : {"labels", "both"}, default="labels"
+        `labels` keeps the predictions fixed. `both` first draws rows with replacement, as in [1]_.
+    resamples : int, default=999
+        Number of draws.
+    bins : int, optional
+        Bins of the strip. By default Freedman and Diaconis's rule, from 5 to 40.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting. TO205 for a joint view. TO403 for an honest band from a tally of rows with unequal
+        weights.
+
+    See Also
+    --------
+    reliability : The same with bins.
+    reliability_curve : The same with kernel smoothing.
+
+    Notes
+    -----
+    The curve is the isotonic regression of outcomes on scores, with equal scores pooled,
+
+    .. math:: \hat r = \arg\min_{r_1 \le \dots \le r_m} \sum_j w_j (\bar y_j - r_j)^2,
+
+    drawn as straight lines through :math:`(x_{min}, \hat r)` and :math:`(x_{max}, \hat r)` of successive blocks of
+    equal rate. The mean score is decomposed into :math:`S(p) = \text{MCB} - \text{DSC} + \text{UNC}` (see the estimator
+    `corp`): the gain of recalibrating p → r̂, the gain of the ranking over a constant prediction, and the score of a
+    constant one.
+
+    Views: binary, one panel each, largest MCB first. Rows, or cells of tallies at their mean. Weights are importance
+    weights and stay with their rows in every draw: a weight of two is two rows for curve and scores, not for bands. For
+    shares of votes, draws keep the size of each residual and draw its sign. Bands only for the panels that are drawn.
+
+    In simulations at `level=0.9` with uniform and arcsine scores and three truths, for 100 / 1,000 / 10,000 rows, the
+    consistency band covers a calibrated model's curve at 92–94 / 90–91 / 89–90 % of the scores, with fixed and with
+    resampled predictions. The confidence band covers the truth at 45–86 / 65–93 / 79–96 %, least where true rates are
+    near 0 or 1, because labels drawn from the curve vary too little. The honest band covers all true rates in 99.5–100
+    % of data sets. Chernoff's distribution covers 83–91 % of such scores, but only 30 % of VGG16's sharp confidences (n
+    = 10,000), which the rule of [1]_ treats as continuous; resampling covers 94 %.
+
+    Units: probability. Cost: O(n log n) for the curve, plus the band (see `corp_curve`).
+
+    Columns of `table`: view part x_low x_high rate low high n weight share outside. The values of `part` are `block`
+    (rate at the scores x_low to x_high), `band` (its limits low and high there), `outside` (scores where the curve is
+    outside the consistency band, or the diagonal outside the other bands; low is 0 where the model overpredicts, 1
+    where it underpredicts), `strip` (share of rows by score) and `rates` (share of rows with recalibrated rates from
+    low to high). Columns that a part does not use are NaN. `panels` holds the mean score with its MCB, DSC and UNC, and
+    how the band was computed in `band_method`. For the picture it also holds the largest share of rows in a bin of the
+    strip (`tallest`) and of the recalibrated rates (`tallest_rate`), and the `corner` that the curve leaves free.
+
+    References
+    ----------
+    .. [1] Dimitriadis, Gneiting & Jordan (2021), PNAS 118.
+    .. [2] Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023), Biometrika 110, for the honest band.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> diagram = to.draw([1, 0, 1], [0.2, 0.4, 0.8], "corp", band=None)
+    >>> block = diagram.table["part"] == "block"
+    >>> diagram.table["x_high"][block].tolist(), diagram.table["rate"][block].tolist()
+    ([0.4, 0.8], [0.5, 1.0])
+    >>> diagram.panels["mcb"].round(4).tolist()
+    [0.1133]
+    """
+
+    name: ClassVar[str] = "corp"
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION
+    band: Literal["consistency", "confidence", "honest"] | None = "consistency"
+    level: Level = 0.9
+    style: Literal["miscalibration", "discrimination"] = "miscalibration"
+    score: Annotated[str, OneOf(tuple(SCORES))] = "brier"
+    how: Literal["auto", "paper", "discrete", "continuous"] = "auto"
+    redraw: Literal["labels", "both"] = "labels"
+    resamples: BandDraws = 999
+    bins: BinCount | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.how != "auto" and self.band not in ("consistency", "confidence"):
+            problem = "how applies only to pointwise bands."
+            raise InputError("TO203", problem, f"how={self.how!r}, band={self.band!r}", "Omit how.")
+        if self.how == "continuous" and self.band == "confidence":
+            problem = (
+                "Chernoff's distribution needs the slope of the true curve, which is known only under calibration."
+            )
+            raise InputError("TO203", problem, "how='continuous', band='confidence'", "Omit how.")
+
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """Compute the diagram of binary views."""
+        curves = [CorpCurve(view, self.score) for view in views]
+        curves = [curves[i] for i in decreasing_order(curve.decomposition["mcb"] for curve in curves)]
+        drawn_curves = curves[:MAX_PANELS]
+        n_bins = self.bins or freedman_diaconis_bin_count(drawn_curves[0].score_sums)
+        panels = [self._evaluate_panel(curve, n_bins, rng if curve in drawn_curves else None) for curve in curves]
+        return CorpDiagram(
+            name=self.name,
+            lens=lens_name(views),
+            table=stack_tables([panel.table_columns() for panel in panels]),
+            panels=self._panel_columns(panels),
+            settings={name: getattr(self, name) for name in self.setting_names()} | {"bins": n_bins},
+            notes=tuple(self._collect_notes(panels, len(views))),
+        )
+
+    def _evaluate_panel(self, curve: CorpCurve, n_bins: int, rng: np.random.Generator | None) -> CorpPanel:
+        """Compute the band of one curve, and where it rejects calibration.
+
+        Without `rng` there is no band, because the panel is not drawn.
+        """
+        score_sums, limits_cross = curve.score_sums, False
+        if self.band is None or rng is None:
+            return CorpPanel(curve, n_bins, self.style)
+        band_method = corp_curve.choose_band_method(score_sums, self.band) if self.how == "paper" else self.how
+        band: corp_curve.Band
+        if self.band == "honest":
+            corp_curve.require_known_max_weight(score_sums, curve.view.is_rows)
+            limits = corp_curve.simultaneous_limits(score_sums, self.level)
+            band, limits_cross = limits.band(), limits.limits_cross
+        elif band_method in ("auto", "resampling"):  # the latter by the rule of the paper
+            band = corp_curve.resampled_band(score_sums, self.band, self.level, self.resamples, self.redraw, rng)
+        elif band_method == "discrete":
+            band = corp_curve.discrete_band(score_sums, self.band, self.level)
+        else:
+            band = corp_curve.continuous_band(score_sums, self.level)
+        # The consistency band is around the diagonal, the other bands around the curve.
+        fit = curve.fit if self.band == "consistency" else None
+        segments = find_segments_outside(band, score_sums.score, score_sums.w, fit)
+        return CorpPanel(
+            curve,
+            n_bins,
+            self.style,
+            band.restrict_to_range(score_sums.score[0], score_sums.score[-1]),
+            segments,
+            limits_cross,
+        )
+
+    def _panel_columns(self, panels: Sequence[CorpPanel]) -> dict[str, Any]:
+        """The rows of `panels` as columns; the drawn panels share the scale of their strips."""
+        drawn_panels = panels[:MAX_PANELS]
+        max_share = max(float(panel.score_histogram["share"].max()) for panel in drawn_panels)
+        rows = [
+            {
+                **panel.panel_row(),
+                "finding": describe_finding(
+                    panel, self.band, self.level, self.score, len(panels), is_largest=panel is panels[0]
+                ),
+                "tallest": max_share,
+                "tallest_rate": max(float(panel.rate_histogram["share"].max()) for panel in drawn_panels),
+            }
+            for panel in panels
+        ]
+        return rows_to_columns(rows)
+
+    def _collect_notes(self, panels: Sequence[CorpPanel], n_views: int) -> list[Note]:
+        """Notes on the curves, the band and the panels that are not drawn."""
+        notes = [note for panel in panels[:MAX_PANELS] for note in panel.curve.notes()][:1]
+        if n_views > MAX_PANELS:
+            text = (
+                f"Only the {MAX_PANELS} views with the largest MCB of {n_views} are drawn, with a band. The"
+                " table contains the curves of all."
+            )
+            notes.append(Note("TN245", text))
+        if self.band in ("consistency", "confidence"):
+            covered_curve = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
+            methods = ", ".join(dict.fromkeys(panel.band.method for panel in panels if panel.band))
+            text = (
+                f"The band is pointwise: at {format_percent(1 - self.level)} of the scores {covered_curve} is"
+                f" expected outside. Method: {methods}."
+            )
+            if self.band == "confidence":
+                text += (
+                    " Labels drawn from the curve vary too little where rates are near 0 or 1: in simulations with 100"
+                    " to 1,000 rows it covered 45 to 93 % of the true rates at a level of 90 %."
+                )
+            notes.append(Note("TN255", text))
+        if self.band == "confidence" and any(panel.curve.has_certain_ends for panel in panels[:MAX_PANELS]):
+            text = (
+                "The curve is 0 or 1 at an end, where labels drawn from it cannot vary and the band has zero width. Use"
+                " band='honest'."
+            )
+            notes.append(Note("TN256", text))
+        crossed = [panel.curve.title for panel in panels if panel.limits_cross]
+        if crossed:
+            text = (
+                f"No increasing curve lies within the honest limits of {', '.join(crossed[:5])}: the true event rate"
+                " decreases somewhere with the score, or the sample is unusual."
+            )
+            notes.append(Note("TN257", text))
+        if not all(panel.curve.view.is_rows for panel in panels):
+            notes.append(
+                Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
+            )
+        return notes
+
+
+MAX_SEGMENTS = 3  # largest number of segments that are named: those with most rows
+MIN_SEGMENT_SHARE = 0.01  # smallest share of rows of a named segment
+_TEXTS_WITHOUT_SEGMENTS = {
+    "honest": "The diagonal lies inside the simultaneous band.",
+    "consistency": "The curve lies inside the consistency band.",
+    "confidence": "The diagonal lies inside the confidence band.",
+}
+
+
+def describe_finding(
+    panel: CorpPanel, band: str | None, level: float, score: str, n_views: int, *, is_largest: bool
+) -> str:
+    """Describe where the model over- or underpredicts, and the gain of recalibration.
+
+    `band`, `level` and `score` are the settings of the diagram. Of `n_views` views, that with the largest
+    miscalibration (`is_largest`) is introduced as such.
+    """
+    text = _describe_miscalibration(panel, score)
+    if band is not None and panel.band is not None:
+        text = f"{_describe_segments(panel, band, level)} {text}"
+    if n_views > 1:
+        text = f"{'Largest miscalibration: ' if is_largest else ''}{panel.curve.title}. {text}"
+    return text
+
+
+def _describe_segments(panel: CorpPanel, band: str, level: float) -> str:
+    """Name the longest segments outside the band and the direction of their error."""
+    segments = panel.segments_outside
+    if not segments:
+        return _TEXTS_WITHOUT_SEGMENTS[band]
+    candidates = [segment for segment in segments if segment.share >= MIN_SEGMENT_SHARE] or list(segments)
+    longest = sorted(candidates, key=lambda segment: -segment.share)[:MAX_SEGMENTS]
+    shown_segments = sorted(longest)  # by score
+    overpredicted = [segment for segment in shown_segments if segment.overpredicts]
+    underpredicted = [segment for segment in shown_segments if not segment.overpredicts]
+    is_confidence = panel.curve.view.name == "confidence"
+    phrases = []
+    if overpredicted:
+        verb = "overconfident" if is_confidence else "overpredicts"
+        phrases.append(f"{verb} {_format_segments(overpredicted, is_only_segment=len(shown_segments) == 1)}")
+    if underpredicted:
+        verb = "underconfident" if is_confidence else "underpredicts"
+        phrases.append(f"{verb} {_format_segments(underpredicted, is_only_segment=len(shown_segments) == 1)}")
+    n_omitted = len(segments) - len(shown_segments)
+    if n_omitted:
+        phrases.append(f"deviates in {n_omitted} shorter {'segment' if n_omitted == 1 else 'segments'}")
+    body = _join_phrases(phrases)
+    band_name = "simultaneous" if band == "honest" else band
+    return f"{body[0].upper()}{body[1:]} (outside the {100 * level:.4g}\u00a0% {band_name} band)."
+
+
+def _join_phrases(phrases: Sequence[str]) -> str:
+    """Join one to three phrases; a comma separates phrases that contain an "and" of their own."""
+    if len(phrases) == 1:
+        return phrases[0]
+    if len(phrases) == 2 and " and " not in phrases[0]:
+        return join_words(phrases)
+    return f"{', '.join(phrases[:-1])}, and {phrases[-1]}"
+
+
+def _format_segments(segments: Sequence[BandSegment], *, is_only_segment: bool) -> str:
+    """Format the scores that these segments span, as a phrase such as `at 10–20 % and 40–60 %`."""
+    if is_only_segment:
+        return format_range(segments[0].low, segments[0].high, "between {}\u00a0% and {}")
+    return "at " + join_words(
+        [format_range(segment.low, segment.high, "{}–{}").removeprefix("at ") for segment in segments]
+    )
+
+
+def _describe_miscalibration(panel: CorpPanel, score: str) -> str:
+    """State how much recalibration could reduce the score."""
+    decomposition = panel.curve.decomposition
+    score_name = {"brier": "Brier score", "log_loss": "log loss"}[score]
+    if decomposition["score"] == float("inf"):
+        return f"The {score_name} is infinite: an observed outcome had predicted probability 0."
+    mean_score, mcb = (format_score(decomposition[key]) for key in ("score", "mcb"))
+    return f"Recalibration could reduce the {score_name} of {mean_score} by {mcb}."
+
+
+MAX_BLOCKS_WITH_LARGE_MARKS = 60  # number of blocks beyond which their marks shrink
+HALF_MARK_WIDTH = 0.005  # half of the width of a mark along x
+
+
+class CorpDiagram(UnitSquarePlot):
+    """The CORP reliability diagram: isotonic curve, band, histogram strips and score decomposition."""
+
+    layers = ("band", "curve", "marks", "strip", "numbers", "diagonal", "means")
+    view_order = "largest MCB"
+
+    @property
+    def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
+        """Inches of the figure, with room for the strip below and, in the style `discrimination`, at the right."""
+        return (6.0, 6.7) if self._shows_rate_strip else (5.2, 6.7)
+
+    @property
+    def aspect_ratio(self) -> float:  # type: ignore[override]
+        """The height of the axes relative to their width, which the strip at the right enlarges."""
+        return super().aspect_ratio * (1 - styling.STRIP_HEIGHT * self._shows_rate_strip)
+
+    @property
+    def _shows_rate_strip(self) -> bool:
+        """Whether the histogram of the recalibrated rates is drawn along the right edge."""
+        return self.settings["style"] == "discrimination" and self.has("strip")
+
+    def default_title(self) -> str:
+        """The question that the diagram answers."""
+        if self.settings["style"] == "discrimination":
+            return "How well do predictions separate events from non-events?"
+        return super().default_title()
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The legend entries of the layers that are drawn."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        has_segments_outside = bool((self.table["part"] == "outside").any())
+        style: dict[str, Any] = {"linestyle": "-" if self.has("curve") else "none"}
+        if self.has("marks"):
+            style |= {"marker": "o", "markersize": 4}
+        if self.has("curve") or self.has("marks"):
+            label = "observed, isotonic" if self.has_long_labels else "observed"
+            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8, **style), label))
+            if has_segments_outside:
+                is_consistency_band = self.settings["band"] == "consistency"
+                description = "outside the band" if is_consistency_band else "diagonal outside the band"
+                description = description if self.has_long_labels else "outside"
+                entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.0, **style), description))
+        if self.settings["band"] and self.has("band"):
+            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_label()))
+        shared_entries = self.shared_legend_entries()
+        if self.settings["style"] == "discrimination" and self.has("means"):
+            position = 1 if self.has("diagonal") else 0
+            shared_entries.insert(
+                position,
+                (
+                    Line2D([], [], **_MEAN_LINE_STYLE),
+                    "means: predicted |, observed —" if self.has_long_labels else "means",
+                ),
+            )
+        return entries + shared_entries
+
+    def _band_label(self) -> str:
+        """The label of the band in the legend."""
+        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        if not self.has_long_labels:
+            return f"{level} {'consistency' if self.settings['band'] == 'consistency' else 'interval'}"
+        return {
+            "consistency": f"{level} consistency band (pointwise)",
+            "confidence": f"{level} pointwise band",
+            "honest": f"{level} simultaneous band",
+        }[self.settings["band"]]
+
+    def draw_panel(self, ax: Any, panel: int) -> None:
+        """Draw one view."""
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
+        size = styling.font_size(ax)
+        is_wide = self.draw_axes(ax, size)
+        if self._shows_rate_strip:
+            left, right = ax.get_xlim()
+            ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP_HEIGHT))
+            _draw_rate_strip(ax, select_part(rows, "rates"), panel_row["tallest_rate"])
+        if self.has("strip"):
+            strip = select_part(rows, "strip")
+            styling.draw_strip(
+                ax, strip["x_low"], strip["x_high"], strip["share"], panel_row["tallest"], size, shows_max_share=is_wide
+            )
+        if self.settings["style"] == "discrimination" and self.has("means"):
+            ax.plot([panel_row["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean predicted", **_MEAN_LINE_STYLE)
+            ax.plot([0, 1], [panel_row["outcome_rate"]] * 2, zorder=2.2, label="mean observed", **_MEAN_LINE_STYLE)
+        if self.settings["band"] and self.has("band"):
+            _draw_band(ax, select_part(rows, "band"))
+        blocks, segments_outside = select_part(rows, "block"), select_part(rows, "outside")
+        x, y = np.stack([blocks["x_low"], blocks["x_high"]], axis=1).ravel(), np.repeat(blocks["rate"], 2)
+        marker_size = (4.2 if is_wide else 2.6) * (1.0 if len(blocks["rate"]) <= MAX_BLOCKS_WITH_LARGE_MARKS else 0.6)
+        line_width = 1.8 if is_wide else 1.3
+        styles: dict[str, dict[str, Any]] = {
+            "curve": {"linewidth": line_width},
+            "marks": {"linestyle": "none", "marker": "o", "markersize": marker_size, "markeredgewidth": 0},
+        }
+        for layer, style in styles.items():
+            if self.has(layer):
+                ax.plot(x, y, color=styling.INSIDE_COLOR, zorder=3, label=layer, **style)
+                for low, high in zip(segments_outside["x_low"], segments_outside["x_high"], strict=True):
+                    _draw_outside(ax, x, y, low, high, label=f"{layer} outside", **style)
+        if self.has("numbers") and min(styling.size_in_inches(ax)) > 2.2:
+            _draw_decomposition(ax, panel_row, self.settings["score"], size)
+
+
+_MEAN_LINE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+
+
+def _draw_band(ax: Any, band: Mapping[str, Array]) -> None:
+    """Draw the band, which is constant between `x_low` and `x_high` of each row."""
+    x = np.stack([band["x_low"], band["x_high"]], axis=1).ravel()
+    low, high = np.repeat(band["low"], 2), np.repeat(band["high"], 2)
+    ax.fill_between(x, low, high, facecolor=styling.INSIDE_BAR_COLOR, alpha=0.55, linewidth=0, zorder=1.4, label="band")
+    if len(x) == 2 and x[0] == x[1]:  # a single score: draw the range as a line
+        ax.vlines(x[0], low[0], high[0], colors=styling.INSIDE_BAR_COLOR, linewidth=7, zorder=1.4, label="band")
+
+
+def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -> None:
+    """Draw the curve between two scores, and half a mark beyond, in the color of segments outside the band."""
+    if "marker" in style:
+        is_within = (x >= low - 1e-12) & (x <= high + 1e-12)
+        x, y = x[is_within], y[is_within]
+    else:
+        style["linewidth"] *= 1.8
+        style["solid_capstyle"] = "butt" if x[-1] > x[0] else "projecting"
+        x_limits = np.clip([low - HALF_MARK_WIDTH, high + HALF_MARK_WIDTH], x[0], x[-1])
+        is_within = (x > x_limits[0]) & (x < x_limits[1])
+        first, last = np.interp(x_limits, x, y)
+        x = np.concatenate([x_limits[:1], x[is_within], x_limits[1:]])
+        y = np.concatenate([[first], y[is_within], [last]])
+    ax.plot(x, y, color=styling.OUTSIDE_COLOR, zorder=3.1, **style)
+
+
+def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], max_share: float) -> None:
+    """Draw the share of rows by recalibrated rate along the right edge, above the strip."""
+    # In data coordinates, since a legend may still extend the y axis.
+    low, high = styling.RATE_LIMITS
+    transform = ax.get_yaxis_transform()
+    strip = ax.inset_axes(
+        (1 - styling.STRIP_HEIGHT, low, styling.STRIP_HEIGHT, high - low), transform=transform, zorder=3
+    )
+    strip.set_label("strip")
+    strip.set_xlim(0, max_share * 1.12)
+    strip.set_ylim(low, high)
+    styling.draw_boxes(
+        strip,
+        np.zeros(len(rates["share"])),
+        rates["share"],
+        rates["low"],
+        rates["high"],
+        facecolor=styling.STRIP_COLOR,
+        edgecolor="white",
+        linewidth=0.5,
+        label="share",
+    )
+    strip.set_xticks([])
+    strip.set_yticks([])
+    for name, spine in strip.spines.items():
+        spine.set_visible(name == "left")
+        spine.set_color(styling.AXIS_LINE_COLOR)
+        spine.set_linewidth(0.8)
+    strip.set_facecolor(styling.STRIP_BACKGROUND_COLOR)
+
+
+def _draw_decomposition(ax: Any, panel_row: Mapping[str, Any], score_name: str, size: float) -> None:
+    """Write score, MCB, DSC and UNC into the corner of the axes that the curve leaves free."""
+    name = {"brier": "Brier score", "log_loss": "log loss"}[score_name]
+    lines = [
+        f"{name} {format_score(panel_row['score'])}",
+        f"miscalibration MCB {format_score(panel_row['mcb'])}",
+        f"discrimination DSC {format_score(panel_row['dsc'])}",
+        f"uncertainty UNC {format_score(panel_row['unc'])}",
+    ]
+    is_upper_left = panel_row["corner"] == "upper left"
+    ax.text(
+        0.0 if is_upper_left else 1.0,
+        1.0 if is_upper_left else 0.0,
+        "\n".join(lines),
+        fontsize=size - 1,
+        color=styling.TEXT_COLOR,
+        ha="left" if is_upper_left else "right",
+        va="top" if is_upper_left else "bottom",
+        linespacing=1.35,
+        gid="numbers",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
+        zorder=3.5,
+    )

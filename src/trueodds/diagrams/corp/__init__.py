@@ -1,1 +1,0 @@
-"""The CORP reliability diagram, which estimates event rates by isotonic regression."""

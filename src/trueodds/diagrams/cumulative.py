@@ -1,0 +1,549 @@
+"""The cumulative diagram: residuals summed by increasing score, with a simultaneous band, ECCE-MAD and ECCE-R."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.ordering import decreasing_order
+from trueodds.core.settings import Level
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, merge_notes
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, AXIS_STRIP_HEIGHT, add_axis_strip
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.recipe import Recipe, lens_name
+from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
+from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
+from trueodds.estimators.distinct_scores import DistinctScores
+from trueodds.hypotests.cumulative import ECCE, brownian_maximum_tail, brownian_range_tail
+from trueodds.lenses.view import View
+
+# Scores for ticks, in order of priority: if two labels overlap, the first is shown.
+SCORE_TICKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.2, 0.8, 0.7, 0.3, 0.6, 0.4, 0.95, 0.05, 0.999, 0.001, 0.9999, 0.0001)
+_NUMBER_COLUMNS = ("share_low", "share_high", "score_low", "score_high", "difference", "slope")
+
+
+@dataclass(frozen=True)
+class Cumulative(Recipe):
+    r"""Cumulative residuals by increasing score, with a simultaneous band, ECCE-MAD and ECCE-R.
+
+    The curve falls where the model overpredicts and rises where it underpredicts. It needs neither bins nor
+    smoothing. ECCE-MAD, its maximum absolute deviation from 0, and ECCE-R, its range, are the estimated cumulative
+    calibration errors.
+
+    Parameters
+    ----------
+    level : float, default=0.95
+        The probability with which the band contains the whole curve of a calibrated model.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting, TO205 for a joint view.
+
+    See Also
+    --------
+    ecce : The test of the same differences.
+
+    Notes
+    -----
+    Over the share of rows with scores up to s, :math:`F(s) = \tfrac1w \sum_{p_i \le s} w_i`, the curve is
+
+    .. math:: C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i) .
+
+    Its slope over a segment of scores is the mean of observed minus predicted there. Equal scores form one step. If the
+    model is calibrated, C is asymptotically a Brownian motion with final variance :math:`\sigma^2 = \sum w^2 p (1 - p)
+    / w^2`. It stays inside the band ±q σ with probability `level`, where P[max |W| > q] = 1 − level. The band tests
+    ECCE-MAD = max |C|. ECCE-MAD and ECCE-R = max C − min C have the p-values of the tests `ks` with `start="below"` and
+    `ecce`.
+
+    With the same probability C changes by at most r σ over every segment, where P[max W − min W > r] = 1 − level. The
+    steepest segment has the largest :math:`(|\Delta C| - r \sigma) / \Delta F`, a lower bound of its slope. It exists
+    if and only if ECCE-R is significant at that level.
+
+    Views: binary, one panel each, ordered by the range in standard errors; curves only for the panels that are drawn.
+    Rows, or cells of a tally at their mean prediction. Weights are importance weights. For shares of votes the variance
+    is Σw²(y − p)²/w². Beyond 2,000 scores the curve is drawn through the first, lowest, highest and last point of each
+    of 499 shares of rows, which preserves the extremes (note TN261).
+
+    Units: probability; the picture shows percentage points. Cost: O(n log n).
+
+    Columns of `table`: view part share_low share_high score_low score_high difference slope. The values of `part` are
+    `curve` (C at a share of rows, and the score there), `extreme` (its minimum and maximum), `segment` (the steepest,
+    from score_low to score_high, with the change of C over it and its slope) and `tick` (the share of rows with scores
+    up to a round one). Columns that a part does not use are NaN. `panels` holds errors, p-values and `band`, q σ.
+
+    References
+    ----------
+    .. [1] Arrieta-Ibarra, Gujral, Tannen, Tygert & Xu (2022), JMLR 23.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> diagram = to.draw([1, 0] * 50, [0.9] * 60 + [0.5] * 40, "cumulative")
+    >>> diagram.finding.replace("\u00a0", " ")
+    'Steepest segment at 90 %: overpredicts by 40 points (slope −0.4). ECCE-MAD 24 points (p < 0.001).'
+    """
+
+    name: ClassVar[str] = "cumulative"
+    level: Level = 0.95
+
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """Compute the cumulative residuals of binary views."""
+        all_residuals = [CumulativeResiduals(view, self.level) for view in views]
+        residuals_by_view = [
+            all_residuals[i] for i in decreasing_order(curve.standardized_range for curve in all_residuals)
+        ]
+        drawn_residuals = residuals_by_view[:MAX_PANELS]
+        low = min(min(float(residuals.residual_path.min()), -residuals.null_bound) for residuals in drawn_residuals)
+        high = max(max(float(residuals.residual_path.max()), residuals.null_bound) for residuals in drawn_residuals)
+        low, high = (low, high) if high > low else (-0.01, 0.01)
+        # A single panel has a line of numbers above the curve.
+        low, high = low - 0.06 * (high - low), high + (0.15 if len(views) == 1 else 0.06) * (high - low)
+        rows = [
+            _panel_row(residuals, len(views), is_drawn=residuals in drawn_residuals)
+            | {
+                "y_low": low,
+                "y_high": high,
+            }
+            for residuals in residuals_by_view
+        ]
+        return CumulativeResidualsPlot(
+            name=self.name,
+            lens=lens_name(views),
+            table=stack_tables([_table_columns(residuals) for residuals in drawn_residuals]),
+            panels=rows_to_columns(rows),
+            settings={"level": self.level},
+            notes=tuple(_collect_notes(residuals_by_view)),
+        )
+
+
+def _panel_row(residuals: CumulativeResiduals, n_views: int, *, is_drawn: bool) -> dict[str, Any]:
+    """The row of `panels` for one view."""
+    title = residuals.view.name.removeprefix("class:")
+    p_mad, p_r = residuals.pvalues
+    text = _describe_finding(residuals) if is_drawn else ""
+    segment = residuals.significant_segment if is_drawn else None
+    return {
+        "view": residuals.view.name,
+        "title": title,
+        "aside": f"{_format_points(residuals.residual_range)}, {format_pvalue(p_r)}",
+        "finding": f"{title}: {text[0].lower()}{text[1:]}" if n_views > 1 and text else text,
+        "n": residuals.view.n_rows,
+        "weight": residuals.view.total,
+        "ecce_mad": residuals.max_residual,
+        "pvalue_mad": p_mad,
+        "ecce_r": residuals.residual_range,
+        "pvalue_r": p_r,
+        "unit": residuals.null_standard_error,
+        "band": residuals.null_bound,
+        "slope": np.nan if segment is None else residuals.segment_slope(segment),
+    }
+
+
+def _describe_finding(residuals: CumulativeResiduals) -> str:
+    """Describe the steepest significant segment, and ECCE-MAD or ECCE-R, whichever detects it."""
+    p_mad, p_r = (format_pvalue(p) for p in residuals.pvalues)
+    segment = residuals.significant_segment
+    if segment is None:
+        if residuals.max_residual > residuals.null_bound:
+            bias = bias_phrases(residuals.view.name)[int(residuals.residual_path.min() < -residuals.null_bound)]
+            return (
+                f"The model {bias} overall: ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad}), without a"
+                " significant segment."
+            )
+        return f"Consistent with calibration: ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad})."
+    slope = residuals.segment_slope(segment)
+    range_text = format_range(
+        float(residuals.scores[segment.start + 1]),
+        float(residuals.scores[segment.stop]),
+        "between {}\u00a0% and {}",
+    )
+    bias = bias_phrases(residuals.view.name)[int(slope < 0)].removeprefix("is ")
+    slope_text = f"{slope:+.2g}".replace("-", "−")
+    text = f"Steepest segment {range_text}: {bias} by {_format_points(abs(slope))} (slope\u00a0{slope_text})."
+    if residuals.max_residual > residuals.null_bound:
+        return f"{text} ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad})."
+    return f"{text} ECCE-R {_format_points(residuals.residual_range)} ({p_r})."
+
+
+def _format_points(x: float) -> str:
+    """Format a difference of probabilities in percentage points."""
+    text = f"{100 * x:.2g}" if x < 0.00995 else f"{100 * x:.1f}" if x < 0.0995 else f"{100 * x:.0f}"
+    return f"{text} point{'' if text == '1' else 's'}"
+
+
+def _table_columns(residuals: CumulativeResiduals) -> dict[str, Any]:
+    """The rows of the table for one view: curve, extremes, steepest segment and ticks of the score."""
+    curve = _vertex_rows(residuals, residuals.drawn_vertices)
+    extremes = _vertex_rows(residuals, residuals.extremes)
+    segments = []
+    if (segment := residuals.significant_segment) is not None:
+        start, stop = segment
+        segments.append(
+            (
+                residuals.row_share[start],
+                residuals.row_share[stop],
+                residuals.scores[start + 1],
+                residuals.scores[stop],
+                residuals.residual_path[stop] - residuals.residual_path[start],
+                residuals.segment_slope(segment),
+            )
+        )
+    ticks = []
+    for score in SCORE_TICKS:
+        # Rounding may put the mean of a tally's cell above its only score.
+        share = residuals.row_share[np.searchsorted(residuals.scores[1:], score * (1 + 1e-9), "right")]
+        if 0 < share < 1:
+            ticks.append((share, share, score, score, np.nan, np.nan))
+    parts: dict[str, list[Any]] = {"curve": curve, "extreme": extremes, "segment": segments, "tick": ticks}
+    sizes = [len(rows) for rows in parts.values()]
+    numbers = np.concatenate(
+        [np.array(rows, dtype=np.float64).reshape(-1, len(_NUMBER_COLUMNS)) for rows in parts.values()]
+    )
+    return {
+        "view": np.full(len(numbers), residuals.view.name, dtype=object),
+        "part": np.repeat(np.array(list(parts), dtype=object), sizes),
+        **dict(zip(_NUMBER_COLUMNS, numbers.T.copy(), strict=True)),
+    }
+
+
+def _vertex_rows(residuals: CumulativeResiduals, vertices: Any) -> list[tuple[float, ...]]:
+    """Rows of the table for vertices of the path, given by their indices, in the order of `_NUMBER_COLUMNS`."""
+    return [
+        (
+            residuals.row_share[i],
+            residuals.row_share[i],
+            residuals.scores[i],
+            residuals.scores[i],
+            residuals.residual_path[i],
+            np.nan,
+        )
+        for i in vertices
+    ]
+
+
+def _collect_notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
+    """Notes on the null distribution, the curve, votes, tallies and views that are not drawn."""
+    notes = merge_notes([(residuals.view.name, residuals.null_distribution_notes()) for residuals in residuals_by_view])
+    n_scores = max(len(residuals.residual_path) - 1 for residuals in residuals_by_view[:MAX_PANELS])
+    if n_scores >= MAX_VERTICES:
+        text = (
+            f"The curve shows at most {MAX_VERTICES:,} points of {n_scores:,} scores. Extremes, errors and p-values use"
+            " all scores."
+        )
+        notes.append(Note("TN261", text))
+    if any(residuals.has_vote_shares for residuals in residuals_by_view):
+        text = "Outcomes are shares of votes; band and p-values use the variance Σw²(y−p)²/(Σw)²."
+        notes.append(Note("TN243", text))
+    if len(residuals_by_view) > MAX_PANELS:
+        text = (
+            f"Only the {MAX_PANELS} views with the most significant range of {len(residuals_by_view)} are drawn."
+            " panels holds the errors of all."
+        )
+        notes.append(Note("TN245", text))
+    if not all(residuals.view.is_rows for residuals in residuals_by_view):
+        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
+    return notes
+
+
+class ResidualSegment(NamedTuple):
+    """A segment of the path of cumulative residuals, given by the indices of its first and last vertex."""
+
+    start: int
+    stop: int
+
+
+def steepest_segment(x: Array, y: Array, null_change: float) -> ResidualSegment | None:
+    r"""The a < b with the largest :math:`(|y_b - y_a| - c) / (x_b - x_a)`, or None if none is positive.
+
+    c is `null_change`. If it bounds the change over every segment under calibration with high probability, the result
+    is the largest significant slope. Dinkelbach's method: for a slope s, one pass finds the segment that maximizes
+    :math:`|y_b - y_a| - c - s (x_b - x_a)`, which gives the next s. x must increase.
+    Cost: O(m) per pass, about 5 passes. Source: Dinkelbach (1967), Management Science 13.
+
+    >>> steepest_segment(np.array([0, 0.4, 0.7, 1]), np.array([0, 0, -0.3, -0.31]), 0.1)
+    ResidualSegment(start=1, stop=2)
+    >>> steepest_segment(np.array([0, 0.5, 1]), np.array([0, 0.1, 0]), 0.1)
+    """
+    segment, slope = None, 0.0
+    for sign in (1.0, -1.0):  # rising segments, then falling ones that are steeper
+        signed_path = sign * y
+        for _ in range(100):
+            tilted_path = signed_path - slope * x
+            running_minimum = np.minimum.accumulate(tilted_path)
+            stop = int(np.argmax(tilted_path - running_minimum))
+            if tilted_path[stop] - running_minimum[stop] - null_change <= 1e-12:
+                break
+            # The last of equal minima gives the shortest segment.
+            start = stop - int(np.argmax(tilted_path[stop::-1] == running_minimum[stop]))
+            segment = ResidualSegment(start, stop)
+            slope = float((signed_path[stop] - signed_path[start] - null_change) / (x[stop] - x[start]))
+    return segment
+
+
+MAX_VERTICES = 2000  # largest number of points that are drawn: as many as a picture can resolve
+_N_SHARE_INTERVALS = (MAX_VERTICES - 2) // 4  # intervals of the share of rows, of each of which four points are drawn
+
+
+class CumulativeResiduals:
+    """Cumulative residuals of one view over the share of rows, by increasing score; equal scores are one step.
+
+    Attributes
+    ----------
+    scores : ndarray (m + 1,)
+        The m distinct scores, increasing, after a copy of the first one for the start of the path.
+    row_share : ndarray (m + 1,)
+        The share of the weight of the rows with scores up to each of them, from 0 to 1.
+    residual_path : ndarray (m + 1,)
+        The cumulative residual C there.
+    max_residual, residual_range : float
+        ECCE-MAD, the maximum of |C|, and ECCE-R, the range of C.
+    ecce_result : ViewResult
+        The result of the test `ecce`.
+    """
+
+    def __init__(self, view: View, level: float) -> None:
+        self.view, self.level = view, level
+        s, w, wp, wy = DistinctScores(CumulativeError(), view).shares()
+        self.scores = np.concatenate((s[:1], s))  # the point before the first step has the first score
+        self.row_share = np.concatenate(([0.0], np.cumsum(w[:-1]), [1.0]))
+        self.residual_path = np.concatenate(([0.0], np.cumsum(wy - wp)))
+        self.max_residual = CumulativeError().value(view)
+        self.residual_range = CumulativeRange().value(view)
+        self.ecce_result = ECCE().evaluate(view)
+
+    @cached_property
+    def has_vote_shares(self) -> bool:
+        """Whether outcomes are shares of votes, which no single label draw can give."""
+        return not np.isclose(self.view.sums("wyy").sum(), self.view.w @ self.view.y, rtol=1e-9, atol=0)
+
+    @cached_property
+    def null_standard_error(self) -> float:
+        """The standard error of the final value under calibration; 0 if every probability is 0 or 1."""
+        if self.has_vote_shares:
+            return float(np.sqrt(self.view.sums("wwr").sum()) / self.view.total)
+        return 0.0 if self.ecce_result.notes else ECCE().cell_statistic(self.view).std_error
+
+    @property
+    def null_bound(self) -> float:
+        """The bound of |C| that holds under calibration with probability `level`."""
+        return _null_quantile(brownian_maximum_tail, self.level) * self.null_standard_error
+
+    @cached_property
+    def standardized_range(self) -> float:
+        """The range in standard errors; infinite or 0 if there is no randomness under calibration."""
+        if self.null_standard_error:
+            return self.residual_range / self.null_standard_error
+        return np.inf if self.residual_range > 0 else 0.0
+
+    @property
+    def pvalues(self) -> tuple[float, float]:
+        """The p-values of ECCE-MAD and ECCE-R."""
+        if not self.null_standard_error:
+            return float(self.max_residual == 0), float(self.residual_range == 0)
+        pvalue_mad = brownian_maximum_tail(self.max_residual / self.null_standard_error)
+        return pvalue_mad, brownian_range_tail(self.standardized_range)
+
+    @property
+    def extremes(self) -> tuple[int, int]:
+        """Indices of the minimum and the maximum."""
+        return int(np.argmin(self.residual_path)), int(np.argmax(self.residual_path))
+
+    @cached_property
+    def drawn_vertices(self) -> Array:
+        """Indices of the points drawn; of many, the first, lowest, highest and last of each of 499 shares of rows."""
+        m = len(self.residual_path)
+        if m <= MAX_VERTICES:
+            return np.arange(m)
+        edges = np.unique(np.searchsorted(self.row_share, np.arange(_N_SHARE_INTERVALS + 1) / _N_SHARE_INTERVALS))
+        indices = [0, m - 1, *self.extremes]
+        for start, stop in zip(edges, [*edges[1:], m], strict=True):
+            part = self.residual_path[start:stop]
+            if len(part):
+                indices += [start, stop - 1, start + int(part.argmin()), start + int(part.argmax())]
+        return np.unique(indices)
+
+    @cached_property
+    def significant_segment(self) -> ResidualSegment | None:
+        """The steepest segment after subtracting the change that chance explains; None if chance explains every change.
+
+        Under calibration no segment changes by more than the quantile of the range, with probability `level`.
+        """
+        null_change = _null_quantile(brownian_range_tail, self.level) * self.null_standard_error
+        segment = steepest_segment(
+            self.row_share[self.drawn_vertices], self.residual_path[self.drawn_vertices], null_change
+        )
+        return None if segment is None else ResidualSegment(*(int(self.drawn_vertices[end]) for end in segment))
+
+    def segment_slope(self, segment: ResidualSegment) -> float:
+        """Mean of observed minus predicted over a segment."""
+        change = self.residual_path[segment.stop] - self.residual_path[segment.start]
+        return float(change / (self.row_share[segment.stop] - self.row_share[segment.start]))
+
+    def null_distribution_notes(self) -> list[Note]:
+        """Notes on why the asymptotic distribution may be inaccurate, or why there is no randomness."""
+        return [*self.ecce_result.notes, *(Note("TN260", warning) for warning in self.ecce_result.asymptotic_warnings)]
+
+
+@cache
+def _null_quantile(survival_function: Callable[[float], float], level: float) -> float:
+    """The quantile at `level` of the null distribution with this survival function."""
+    low, high = 0.0, 40.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if survival_function(middle) <= 1 - level else (middle, high)
+    return high
+
+
+class CumulativeResidualsPlot(Diagram):
+    """The cumulative diagram: curve, band, extremes, steepest segment, and a strip with the scores."""
+
+    layers = ("band", "curve", "extremes", "segment", "ticks", "numbers")
+    row_noun = "parts"
+    view_order = "most significant range"
+    figure_size = (6.4, 4.8)
+
+    @property
+    def strip_height(self) -> float:  # type: ignore[override]
+        """The strip's share of the height."""
+        return AXIS_STRIP_HEIGHT if self.has("ticks") else 0.0
+
+    def default_title(self) -> str:
+        """The question that the diagram answers."""
+        if self.lens == "confidence":
+            return "Where does confidence deviate from accuracy?"
+        return "Where do predictions deviate from outcomes?"
+
+    def caption(self) -> str:
+        """The view, ECCE-R and its p-value."""
+        return f"{self.panels['title'][0]}: {self.panels['aside'][0]}"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Share of rows along x, cumulative residual along y."""
+        order = "least confident first" if self.lens == "confidence" else "lowest score first"
+        return f"Share of predictions, {order}", "Cumulative residual"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The legend entries of the layers that are drawn."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        if self.has("band"):
+            level = f"{100 * self.settings['level']:.4g}\u00a0%"
+            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR, alpha=0.55), f"simultaneous band ({level})"))
+        if self.has("curve"):
+            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), "cumulative residual"))
+        if self.has("segment") and (self.table["part"] == "segment").any():
+            slopes = self.panels["slope"]
+            slope_text = f" (slope {slopes[0]:+.2g})".replace("-", "−") if len(slopes) == 1 else ""
+            entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3), f"steepest segment{slope_text}"))
+        if self.has("extremes"):
+            style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
+            entries.append((Line2D([], [], color=styling.TEXT_COLOR, **style), "minimum, maximum"))
+        return entries
+
+    def draw_panel(self, ax: Any, panel: int) -> None:
+        """Draw one view."""
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
+        size = styling.font_size(ax)
+        is_wide = styling.size_in_inches(ax)[0] > 3.2
+        styling.style_axes(ax, size)
+        styling.set_probability_axis(ax)
+        low, high = float(panel_row["y_low"]), float(panel_row["y_high"])
+        ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
+        ax.set_yticks(_residual_ticks(ax, low, high))
+        ax.yaxis.set_major_formatter(_format_signed_points)
+        ax.axhline(0, color=styling.MUTED_COLOR, linewidth=1, zorder=1.5)
+        if self.has("band"):
+            band = float(panel_row["band"])
+            ax.fill_between(
+                [0, 1], -band, band, color=styling.INSIDE_BAR_COLOR, alpha=0.55, linewidth=0, zorder=1, label="band"
+            )
+        curve = select_part(rows, "curve")
+        x, y = curve["share_low"], curve["difference"]
+        if self.has("curve"):
+            ax.plot(x, y, color=styling.INSIDE_COLOR, linewidth=1.6 if is_wide else 1.2, zorder=3, label="curve")
+        if self.has("segment"):
+            segments = select_part(rows, "segment")
+            for first, last in zip(segments["share_low"], segments["share_high"], strict=True):
+                mask = (x >= first) & (x <= last)
+                ax.plot(
+                    x[mask],
+                    y[mask],
+                    color=styling.OUTSIDE_COLOR,
+                    linewidth=3 if is_wide else 2,
+                    zorder=3.1,
+                    label="segment",
+                )
+        if self.has("extremes"):
+            extremes = select_part(rows, "extreme")
+            style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5 if is_wide else 3.5}
+            ax.plot(
+                extremes["share_low"],
+                extremes["difference"],
+                color=styling.TEXT_COLOR,
+                zorder=4,
+                label="extremes",
+                **style,
+            )
+        if self.has("ticks"):
+            _draw_axis_strip(ax, select_part(rows, "tick"), size)
+        if self.has("numbers") and len(self.panels["view"]) == 1:
+            _draw_errors(ax, panel_row, size)
+
+
+def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
+    """Draw the strip of scores: a tick at the share of rows with scores up to a round one."""
+    strip, points_per_unit = add_axis_strip(ax)
+    first, last = strip.get_xlim()
+    style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "score"}
+    strip_label = "score:"
+    occupied = [(first, first + (styling.text_width(strip_label, size - 1.5) + 10) / points_per_unit)]
+    strip.text(first + 4 / points_per_unit, 0.4, strip_label, ha="left", **style)
+    for share, score in zip(ticks["share_low"], ticks["score_low"], strict=True):
+        strip.plot([share, share], [0.72, 1], color=AXIS_LINE_COLOR, linewidth=0.8, label="tick")
+        label = f"{100 * score:.4g}\u00a0%"
+        half_width = (styling.text_width(label, size - 1.5) / 2 + 3) / points_per_unit
+        box = share - half_width, share + half_width
+        if box[1] <= last and all(box[1] <= left or box[0] >= right for left, right in occupied):
+            occupied.append(box)
+            strip.text(share, 0.4, label, ha="center", **style)
+
+
+def _draw_errors(ax: Any, panel_row: Mapping[str, Any], size: float) -> None:
+    """Write both errors and their p-values above the curve, if they fit."""
+    text = (
+        f"ECCE-MAD {100 * panel_row['ecce_mad']:.2f} points, {format_pvalue(panel_row['pvalue_mad'])}  ·  "
+        f"ECCE-R {100 * panel_row['ecce_r']:.2f} points, {format_pvalue(panel_row['pvalue_r'])}"
+    )
+    if styling.text_width(text, size - 1) > styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0] * 0.95:
+        return
+    style: dict[str, Any] = {"fontsize": size - 1, "color": styling.TEXT_COLOR, "ha": "right", "va": "top"}
+    ax.text(1.0, float(panel_row["y_high"]), text, gid="numbers", zorder=3.5, **style)
+
+
+def _residual_ticks(ax: Any, low: float, high: float) -> list[float]:
+    """Round ticks of the residual axis above the strip, few in low axes."""
+    from matplotlib.ticker import MaxNLocator
+
+    height = styling.size_in_inches(ax)[1]
+    max_ticks = 7 if height > 2.5 else 5 if height > 1 else 3
+    ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    lowest_tick = low + 0.05 * (high - low)  # a label there would overlap the strip
+    return [float(tick) for tick in ticks if lowest_tick <= tick <= high]
+
+
+def _format_signed_points(value: float, _: Any = None) -> str:
+    """Format a difference in percent with its sign, for a tick."""
+    if abs(value) < 1e-12:
+        return "0"
+    return f"{100 * value:+.3g}\u00a0pt".replace("-", "−")

@@ -1,1 +1,0 @@
-"""The cumulative diagram of residuals, with the estimated cumulative calibration errors (ECCE)."""

@@ -1,0 +1,481 @@
+"""Decision curves: net benefit by threshold of one or several models, treating everyone and treating no one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.ordering import decreasing_order
+from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, Range
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.diagrams import model_strips_and_table
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_range, format_share, join_words
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.model_results import MISSING, Models, match_views
+from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, marks_thresholds, sentence_name
+from trueodds.diagrams.net_benefit_curve import Limits, NetBenefitCurve
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
+from trueodds.lenses.base import Lens
+from trueodds.lenses.view import View
+
+# Default thresholds are equally spaced from 0 to the first of these ends that this quantile of the predictions does not
+# exceed. They have the first of these numbers of steps per unit that gives at least this number of steps.
+SCORE_QUANTILE = 0.99
+DEFAULT_ENDS = (0.01, 0.02, *(i / 20 for i in range(1, 20)))
+STEPS_PER_UNIT, MIN_STEPS = (100, 200, 500, 1000, 5000), 50
+ROUNDING_ERROR = 1e-12  # differences of net benefits up to this count as 0
+STRIP_BINS = 40  # bins of the strip of predictions
+# The y-axis shows negative net benefits at least, and at most, down to these shares of the height above 0.
+MIN_DEPTH, MAX_DEPTH = 0.12, 0.4
+LIMIT_COLUMNS = ("low", "high", "difference", "difference_low", "difference_high", "beyond")
+NUMBER_COLUMNS = ("threshold", "net_benefit", "treat_all", *LIMIT_COLUMNS, "share")
+
+
+@dataclass(frozen=True)
+class DecisionCurve(Recipe):
+    r"""Decision curve: net benefit of treating above a threshold, compared with treating everyone and treating no one.
+
+    The diagram shows for which thresholds decisions based on the predictions are better than the same decision for
+    everyone. The threshold is the probability from which on a user treats: at t, treating 1/t − 1 rows without the
+    event is as bad as not treating one with it. At a threshold, the strategy with the highest net benefit is best.
+
+    Parameters
+    ----------
+    thresholds : int or sequence of float, optional
+        The thresholds in [0, 1), or a number of equal steps. By default they reach from 0 to the 99 % quantile of the
+        predictions, rounded up to a multiple of 5 % (1 % or 2 % if it is smaller), in 50 to 125 round steps.
+    band : {"auto", "bootstrap"} or None, default="auto"
+        ``"auto"`` draws confidence bands for one or two models, ``"bootstrap"`` for all. None draws no resamples.
+    level : float, default=0.95
+        Confidence level of the bands.
+    resamples : int, default=2000
+        The number of bootstrap resamples.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting; TO205 for a joint view; TO705 for more than eight models.
+
+    See Also
+    --------
+    murphy : The expected loss at every threshold, in which a lower curve is better.
+
+    Notes
+    -----
+    The net benefit at the threshold t is that of the estimator ``net_benefit``,
+
+    .. math:: \mathrm{NB}_t = \frac{\mathrm{TP}}{n} - \frac{\mathrm{FP}}{n} \frac{t}{1 - t}
+
+    where rows with p ≥ t are treated. Treating no one has a net benefit of 0, and treating everyone
+    :math:`\bar y - (1 - \bar y) t/(1 - t)`, which is cut off where it is far below 0.
+
+    Limits are pointwise BCa intervals of resampled rows, or of resampled clusters if there are any: those of
+    ``to.measure(preds, "net_benefit", threshold=t)``. For a tally, and for more than 200,000 independent rows, counts
+    are resampled. The band ends where fewer than 5 events or 5 nonevents are treated, because resamples then
+    underestimate the uncertainty. The finding states where the model is significantly better than both other
+    strategies: where the intervals of the net benefit and of its difference to treating everyone are above 0. It does
+    not adjust for the number of thresholds. With several models, ``to.compare(first, second, "net_benefit",
+    threshold=t)`` tests the difference.
+
+    Views: binary, one panel each. Weights are importance weights. Units: true positives per row; larger is better.
+
+    Columns of ``table``: ``view model part threshold net_benefit treat_all low high difference difference_low
+    difference_high beyond share``. ``part`` is ``curve`` (the net benefit with its limits, its difference to treating
+    everyone, and ``beyond``: 1 if both differences are significantly above 0, −1 if one is below) or ``strip`` (share
+    of rows with predictions from low to high). Entries that do not apply are NaN.
+
+    Cost: O(n log n), and O(resamples · n) for a band.
+
+    References
+    ----------
+    .. [1] Vickers & Elkin (2006). Medical Decision Making 26.
+    .. [2] Vickers, Van Calster & Steyerberg (2016). BMJ 352, i6.
+
+    Examples
+    --------
+    At a threshold of 0.2, a false positive costs a quarter of a true positive: 1/3 − 1/3 · 0.25.
+
+    >>> import trueodds as to
+    >>> diagram = to.draw([0, 0, 1], [0.1, 0.7, 0.9], "decision_curve", thresholds=[0.2], band=None)
+    >>> diagram.table["net_benefit"][diagram.table["part"] == "curve"].round(4).tolist()
+    [0.25]
+    """
+
+    name: ClassVar[str] = "decision_curve"
+    accepts_several_models: ClassVar[bool] = True
+    supports_clusters: ClassVar[bool] = True
+    random_columns: ClassVar[tuple[str, ...]] = ("low", "high", "difference_low", "difference_high", "beyond")
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION | {
+        "tally": "a row is treated if its exact score reaches the threshold, and a tally has the mean of a cell",
+    }
+    thresholds: Annotated[int, Range(2, 100_000)] | Sequence[Annotated[float, Range(0, 1, closed="left")]] | None = None
+    band: Literal["auto", "bootstrap"] | None = "auto"
+    level: Level = 0.95
+    resamples: BandDraws = 2000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.thresholds == ():
+            problem = "thresholds must be numbers from 0 to below 1, or the number of steps."
+            raise InputError("TO203", problem, "an empty sequence", "For instance thresholds=50 or [0.1, 0.2].")
+
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """The diagram of the views of one model whose rows are assumed independent."""
+        return self._build_diagram({"": views}, {"": None}, rng)
+
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
+        """The diagram of named models, with the clusters of their rows."""
+        clusters = {name: data.cluster if isinstance(data, Predictions) else None for name, data in models.items()}
+        return self._build_diagram(match_views(models, lens, self.name), clusters, as_generator(rng))
+
+    def _build_diagram(
+        self,
+        views_by_model: Mapping[str, tuple[View, ...]],
+        clusters: Mapping[str, Array | None],
+        rng: np.random.Generator,
+    ) -> Diagram:
+        """Compute the curves of all models and views, and the diagram; `clusters` holds those of each model's rows."""
+        names = list(views_by_model)
+        shows_bands = self.band == "bootstrap" or (self.band == "auto" and len(names) <= 2)
+        first_views = views_by_model[names[0]]
+        n_views = len(first_views)
+        thresholds = self._resolve_thresholds([view for views in views_by_model.values() for view in views])
+        curves_by_view = [
+            {name: NetBenefitCurve(views[i], thresholds) for name, views in views_by_model.items()}
+            for i in decreasing_order([float(view.w @ view.y / view.total) for view in first_views])
+        ]
+        panels: list[list[Columns]] = []
+        tables: list[Columns] = []
+        notes: list[Note] = []
+        for i, curves in enumerate(curves_by_view):
+            panels.append([])
+            for name, curve in curves.items():
+                has_limits = shows_bands and i < MAX_PANELS and len(curve.view) > 1
+                limits = curve.limits(clusters[name], self.level, self.resamples, rng) if has_limits else None
+                panels[-1].append(_curve_rows(name, curve, limits))
+            tables += [*panels[-1], *(_strip_rows(name, curve) for name, curve in curves.items())]
+            event_rates = [curve.event_rate for curve in curves.values()]
+            if not np.allclose(event_rates, event_rates[0], rtol=1e-9, atol=1e-12):
+                text = "The models have different outcomes: the line of treating all is that of the first model."
+                notes.append(Note("TN263", text))
+        limits_of_axes = _axis_limits(thresholds, panels[:MAX_PANELS])
+        rows = [
+            self._panel_row(curves, curve_rows) | limits_of_axes
+            for curves, curve_rows in zip(curves_by_view, panels, strict=True)
+        ]
+        if n_views > MAX_PANELS:
+            text = (
+                f"Only the {MAX_PANELS} views with the highest event rate of {n_views} are drawn. The table"
+                " contains all of them, but bands only of those drawn."
+            )
+            notes.append(Note("TN245", text))
+        if not all(view.is_rows for views in views_by_model.values() for view in views):
+            text = "The data are a tally: the mean prediction of each fine cell represents its rows."
+            notes.append(Note("TN244", text))
+        settings = {name: getattr(self, name) for name in self.setting_names()}
+        if isinstance(self.thresholds, Sequence):
+            settings["thresholds"] = list(self.thresholds)
+        return DecisionCurveDiagram(
+            name=self.name,
+            lens=lens_name(first_views),
+            table=stack_tables(tables),
+            panels=rows_to_columns(rows),
+            settings=settings | {"models": names, "banded": shows_bands},
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+    def _resolve_thresholds(self, views: Sequence[View]) -> Array:
+        """The increasing thresholds (t,): those of the setting, or equally spaced ones that suit all views."""
+        if isinstance(self.thresholds, Sequence):
+            return np.unique(np.asarray(self.thresholds, dtype=np.float64))
+        quantile = max(_score_quantile(view) for view in views)
+        end = next((end for end in DEFAULT_ENDS if end >= quantile), DEFAULT_ENDS[-1])
+        # Integers are divided only once, so that the threshold 0.3 is the float that "0.3" parses to, and a score of
+        # 0.3 equals it.
+        if self.thresholds is not None:
+            return np.arange(self.thresholds + 1) * round(100 * end) / (100 * self.thresholds)
+        steps_per_unit = next(steps for steps in STEPS_PER_UNIT if round(steps * end) >= MIN_STEPS)
+        return np.arange(round(steps_per_unit * end) + 1) / steps_per_unit
+
+    def _panel_row(self, curves: Mapping[str, NetBenefitCurve], tables: Sequence[Columns]) -> dict[str, Any]:
+        """The row of `panels` of one view; `tables` has the curve of each model."""
+        names, first_curve = list(curves), next(iter(curves.values()))
+        is_single = len(names) == 1
+        return {
+            "view": first_curve.view.name,
+            "title": first_curve.view.name.removeprefix("class:"),
+            "aside": describe_share_of_thresholds(tables[0]) if is_single else f"{len(names)} models",
+            "finding": (
+                describe_one_model(names[0], tables[0], self.level)
+                if is_single
+                else describe_several_models(names, tables)
+            ),
+            "n": max(curve.view.n_rows for curve in curves.values()),
+            "event_rate": first_curve.event_rate,
+        }
+
+
+def _axis_limits(thresholds: Array, panels: Sequence[Sequence[Columns]]) -> dict[str, float]:
+    """The limits of the axes that all panels share."""
+    tables = [table for tables in panels for table in tables]
+    highest = max(float(np.nanmax([*table["net_benefit"], *table["high"], table["treat_all"][0]])) for table in tables)
+    lowest = min(float(np.nanmin([*table["net_benefit"], *table["low"]])) for table in tables)
+    high = 1.05 * max(highest, 1e-6)
+    return {
+        "x_low": float(thresholds[0]),
+        "x_high": float(thresholds[-1]),
+        "y_low": float(np.clip(1.05 * lowest, -MAX_DEPTH * high, -MIN_DEPTH * high)),
+        "y_high": high,
+    }
+
+
+def _score_quantile(view: View) -> float:
+    """The weighted quantile of the predictions up to which default thresholds reach."""
+    order = np.argsort(view.p, kind="stable")
+    cumulative_share = np.cumsum(view.w[order]) / view.w.sum()
+    rank = int(np.searchsorted(cumulative_share, SCORE_QUANTILE - 1e-12))  # 1e-12: a share may be rounded down
+    return float(view.p[order[min(rank, len(order) - 1)]])
+
+
+def _table_rows(view: View, name: str, part: str, size: int, columns: Mapping[str, Array]) -> Columns:
+    """Rows of the table; columns that do not apply are NaN."""
+    texts = {"view": view.name, "model": name, "part": part}
+    table = {column: np.full(size, text, dtype=object) for column, text in texts.items()}
+    return table | {
+        column: np.asarray(columns.get(column, np.full(size, MISSING)), dtype=np.float64) for column in NUMBER_COLUMNS
+    }
+
+
+def _curve_rows(name: str, curve: NetBenefitCurve, limits: tuple[Limits, Limits] | None) -> Columns:
+    """The net benefit by threshold, with its limits and its difference to treating everyone."""
+    columns = {
+        "threshold": curve.thresholds,
+        "net_benefit": curve.values,
+        "treat_all": curve.treat_all,
+        "difference": curve.values - curve.treat_all,
+    }
+    if limits is not None:
+        limits_to_none, limits_to_all = limits
+        columns |= {"low": limits_to_none.low, "high": limits_to_none.high}
+        columns |= {"difference_low": limits_to_all.low, "difference_high": limits_to_all.high}
+        is_better = (limits_to_none.low > ROUNDING_ERROR) & (limits_to_all.low > ROUNDING_ERROR)
+        is_worse = (limits_to_none.high < -ROUNDING_ERROR) | (limits_to_all.high < -ROUNDING_ERROR)
+        columns["beyond"] = is_better.astype(float) - is_worse
+    return _table_rows(curve.view, name, "curve", len(curve.thresholds), columns)
+
+
+def _strip_rows(name: str, curve: NetBenefitCurve) -> Columns:
+    """The histogram of the predictions between the first and the last threshold."""
+    low, high = (curve.thresholds[0], curve.thresholds[-1]) if len(curve.thresholds) > 1 else (0.0, 1.0)
+    edges = low + (high - low) * np.arange(STRIP_BINS + 1) / STRIP_BINS
+    # Bins are closed on the right, the first on both sides. Numbers 0 and STRIP_BINS + 1 are those of predictions below
+    # the first and above the last edge, which are not drawn.
+    bin_index = np.searchsorted(edges, curve.view.p.astype(np.float64, copy=False), "left")
+    bin_index[curve.view.p == low] = 1
+    share = np.bincount(bin_index, curve.view.w, STRIP_BINS + 2)[1:-1] / curve.view.w.sum()
+    occupied = share > 0
+    columns = {"low": edges[:-1][occupied], "high": edges[1:][occupied], "share": share[occupied]}
+    return _table_rows(curve.view, name, "strip", int(occupied.sum()), columns)
+
+
+MIN_RELATIVE_WIDTH = 0.2  # ranges of thresholds narrower than this share of the widest range are not named
+MAX_RANGES = 2  # largest number of ranges of thresholds that a sentence names: the widest ones
+TIE_TOLERANCE = 1e-12  # net benefits whose difference is smaller count as equal
+
+
+def threshold_ranges(thresholds: Array, mask: Array) -> list[tuple[float, float]]:
+    """The ranges of successive thresholds at which a condition holds.
+
+    >>> threshold_ranges(np.array([0.1, 0.2, 0.3, 0.4]), np.array([True, True, False, True]))
+    [(0.1, 0.2), (0.4, 0.4)]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(mask).astype(int), [0]])))
+    return [(float(thresholds[a]), float(thresholds[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def format_ranges(thresholds: Array, mask: Array) -> str:
+    """The widest ranges of thresholds at which a condition holds, as a phrase; empty if there are none.
+
+    >>> format_ranges(np.array([0.1, 0.2, 0.3, 0.4]), np.array([True, True, False, True])).replace("\u00a0", " ")
+    'mainly from 10 % to 20 %'
+    """
+    ranges = threshold_ranges(thresholds, mask)
+    if not ranges:
+        return ""
+    by_width = sorted(ranges, key=lambda ends: ends[0] - ends[1])
+    min_width = MIN_RELATIVE_WIDTH * (by_width[0][1] - by_width[0][0])
+    shown = sorted(ends for ends in by_width[:MAX_RANGES] if ends[1] - ends[0] >= min_width)
+    return f"{'mainly ' if len(shown) < len(ranges) else ''}{join_words([format_range(*ends) for ends in shown])}"
+
+
+def describe_one_model(name: str, curve: Mapping[str, Array], level: float) -> str:
+    """Describe where the net benefit of a model exceeds that of both default strategies, and where significantly."""
+    x, max_default = curve["threshold"], np.maximum(curve["treat_all"], 0.0)
+    model = name or "The model"
+    is_higher = curve["net_benefit"] > max_default + TIE_TOLERANCE
+    ranges_higher = format_ranges(x, is_higher)
+    text = f"{model} has a higher net benefit than treating all and treating none {ranges_higher or 'at no threshold'}"
+    if np.isnan(curve["low"]).all():
+        return f"{text}."
+    ranges_significantly_higher = format_ranges(x, curve["beyond"] > 0)
+    if ranges_significantly_higher and ranges_higher:
+        text += f"; significantly ({100 * level:.4g}\u00a0%, pointwise) {ranges_significantly_higher}"
+    elif ranges_higher:
+        text += "; nowhere significantly"
+    ranges_significantly_lower = format_ranges(x, curve["beyond"] < 0)
+    if ranges_significantly_lower:
+        return f"{text}. Significantly lower than one of them {ranges_significantly_lower}."
+    return f"{text}."
+
+
+def describe_several_models(names: Sequence[str], curves: Sequence[Mapping[str, Array]]) -> str:
+    """Describe the share of the thresholds at which each model, or a default strategy, has the highest net benefit."""
+    default = np.maximum(curves[0]["treat_all"], 0.0)
+    values = np.stack([default, *(curve["net_benefit"] for curve in curves)])
+    is_highest = values >= values.max(axis=0) - TIE_TOLERANCE
+    # Where treating all or none is as good, no model is needed.
+    is_highest[1:] &= ~is_highest[0]
+    n_ties = is_highest.sum(axis=0)
+    shares = (is_highest / n_ties).mean(axis=1)
+    labels = ["treating all or none", *map(sentence_name, names)]
+    order = sorted(range(len(labels)), key=lambda i: (-round(float(shares[i]), 12), labels[i]))
+    phrases = [f"{labels[i]} ({100 * shares[i]:.0f}\u00a0%)" for i in order if shares[i] >= 0.005]
+    phrases[0] = phrases[0].replace(")", " of the thresholds)")
+    return f"Highest net benefit: {join_words(phrases)}."
+
+
+def describe_share_of_thresholds(curve: Mapping[str, Array]) -> str:
+    """Name the share of thresholds at which the model is better than both default strategies, in a short phrase."""
+    is_higher = curve["net_benefit"] > np.maximum(curve["treat_all"], 0.0) + TIE_TOLERANCE
+    return f"higher at {format_share(float(is_higher.mean()))} of thresholds"
+
+
+ALL_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 1.3, "linestyle": (0, (5, 1.6))}
+NONE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.1, "linestyle": "-"}
+X_MARGIN = 0.015  # share of the width on either side of the thresholds
+
+
+class DecisionCurveDiagram(model_strips_and_table.DiagramWithStrips):
+    """Net benefit of each model with its band, the two default strategies, and strips of the predictions."""
+
+    layers = ("band", "curves", "all", "none", "strip")
+    row_noun = "table rows"
+    view_order = "highest event rate"
+    figure_size = (6.4, 4.8)
+
+    @property
+    def _shows_bands(self) -> bool:
+        """Whether bands are drawn."""
+        return bool(self.settings["banded"]) and self.has("band")
+
+    def default_title(self) -> str:
+        """The question that the diagram answers, its default title."""
+        if len(self.names) == 1:
+            return "Is treating by the model better than treating all or none?"
+        return "Which model has the higher net benefit, and at which thresholds?"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """The threshold along x, the net benefit along y."""
+        return "Threshold probability", "Net benefit"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The models, their bands and the default strategies."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        if self.has("curves"):
+            for i, name in enumerate(self.names):
+                mark: dict[str, Any] = (
+                    {"marker": MARKERS[i], "markersize": 4} if marks_thresholds(self.settings["thresholds"]) else {}
+                )
+                line = Line2D([], [], color=COLORS[i], linestyle=LINE_STYLES[i], linewidth=1.7, **mark)
+                entries.append((line, legend_name(name)))
+        if self._shows_bands:
+            level = f"{100 * self.settings['level']:.4g}\u00a0% {'pointwise ' if self.has_long_labels else ''}band"
+            color = COLORS[0] if len(self.names) == 1 else styling.MUTED_COLOR
+            entries.append((Patch(facecolor=color, alpha=0.22), level))
+        if self.has("all"):
+            entries.append((Line2D([], [], **ALL_STYLE), "treat all"))
+        if self.has("none"):
+            entries.append((Line2D([], [], **NONE_STYLE), "treat none"))
+        if self.has("strip"):
+            color = COLORS[0] if len(self.names) == 1 else styling.MUTED_COLOR
+            entries.append((Patch(facecolor=color, alpha=0.55), "predictions"))
+        return entries
+
+    def draw_panel(self, ax: Any, panel: int) -> None:
+        """Draw one view."""
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
+        size = styling.font_size(ax)
+        styling.style_axes(ax, size)
+        x_low, x_high, y_low, y_high = (float(panel_row[name]) for name in ("x_low", "x_high", "y_low", "y_high"))
+        _set_threshold_axis(ax, x_low, x_high)
+        styling.set_limits_above_strip(ax, y_low, y_high, self.strip_height)
+        _set_net_benefit_ticks(ax, y_low, y_high)
+        is_narrow = styling.size_in_inches(ax)[0] < 3.4
+        curves = [select_part_of_model(rows, name, "curve") for name in self.names]
+        if self.has("none"):
+            ax.axhline(0.0, zorder=2, label="none", **NONE_STYLE)
+        if self.has("all"):
+            ax.plot(curves[0]["threshold"], curves[0]["treat_all"], zorder=2.2, label="all", **ALL_STYLE)
+        for i, curve in enumerate(curves):
+            if self._shows_bands:
+                limits = curve["threshold"], curve["low"], curve["high"]
+                if marks_thresholds(self.settings["thresholds"]):
+                    ax.vlines(*limits, color=COLORS[i], alpha=0.35, linewidth=3, zorder=1.8, label="band")
+                else:
+                    ax.fill_between(*limits, color=COLORS[i], alpha=0.2, linewidth=0, zorder=1.8, label="band")
+            if self.has("curves"):
+                mark = (
+                    {"marker": MARKERS[i], "markersize": 3 if is_narrow else 4}
+                    if marks_thresholds(self.settings["thresholds"])
+                    else {}
+                )
+                ax.plot(
+                    curve["threshold"],
+                    curve["net_benefit"],
+                    color=COLORS[i],
+                    linestyle=LINE_STYLES[i],
+                    linewidth=1.2 if is_narrow else 1.7,
+                    zorder=3,
+                    label="curve",
+                    **mark,
+                )
+        if self.has("strip"):
+            strips = [select_part_of_model(rows, name, "strip") for name in self.names]
+            max_share = max((float(share) for strip in strips for share in strip["share"]), default=1.0)
+            model_strips_and_table.draw_strips(ax, strips, self.strip_height, max_share)
+
+
+def _set_threshold_axis(ax: Any, low: float, high: float) -> None:
+    """Set up an axis of thresholds along x, with a few round ticks in percent."""
+    from matplotlib.ticker import MaxNLocator
+
+    width = styling.size_in_inches(ax)[0]
+    margin = X_MARGIN * max(high - low, 0.01)
+    ax.set_xlim(low - margin, high + margin)
+    locator = MaxNLocator(8 if width > 4.5 else 5 if width > 2.2 else 2, steps=[1, 2, 2.5, 5, 10])
+    ticks = [float(tick) for tick in locator.tick_values(low, high) if low - 1e-9 <= tick <= high + 1e-9]
+    ax.set_xticks(ticks, [f"{100 * tick:.3g}\u00a0%" for tick in ticks])
+    if width <= 2.2:  # a panel of a grid
+        styling.align_outer_labels(ax)
+
+
+def _set_net_benefit_ticks(ax: Any, low: float, high: float) -> None:
+    """Set few round ticks along y, between the limits of the plot above the strip."""
+    from matplotlib.ticker import MaxNLocator
+
+    height = styling.size_in_inches(ax)[1]
+    locator = MaxNLocator(7 if height > 2.5 else 4 if height > 1 else 2, steps=[1, 2, 2.5, 5, 10])
+    ax.set_yticks([float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high])
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}".replace("-", "−"))

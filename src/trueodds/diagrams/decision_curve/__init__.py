@@ -1,1 +1,0 @@
-"""Decision curve: net benefit by threshold, compared with treating everyone and treating no one."""

@@ -1,0 +1,587 @@
+"""The Murphy diagram: cost of decisions by threshold, or the miscalibration-discrimination plane, of several models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.ordering import decreasing_order
+from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, OneOf, Range
+from trueodds.core.typing import Array
+from trueodds.diagrams import model_strips_and_table
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.mcb_dsc_plane import PlaneDiagram, describe_plane, plane_limits
+from trueodds.diagrams.model_comparison_text import describe_comparison
+from trueodds.diagrams.model_results import MISSING, ModelResult, Models, match_views, measure_models
+from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, marks_thresholds
+from trueodds.diagrams.murphy_curves import MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
+from trueodds.diagrams.murphy_finding import SCORE_NAMES, describe_curves, format_score_range
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
+from trueodds.estimators.base import ProperScore
+from trueodds.estimators.corp import SCORES
+from trueodds.estimators.corp import Corp as CorpError
+from trueodds.estimators.proper_scores import Brier, LogLoss
+from trueodds.lenses.base import Lens
+from trueodds.lenses.view import View
+from trueodds.resampling.intervals.method import IntervalSpec
+
+SCORE_ESTIMATORS: Mapping[str, type[ProperScore]] = {"brier": Brier, "log_loss": LogLoss}
+
+
+@dataclass(frozen=True)
+class Murphy(Recipe):
+    r"""Murphy diagram: mean elementary score by decision threshold, or the miscalibration-discrimination plane.
+
+    The diagram shows which of several models has the lower cost, and at which thresholds, for a user who acts above
+    θ because a false alarm costs θ and a miss costs 1 − θ. A model whose curve is nowhere above another is better under
+    every proper score. ``style="plane"`` draws one mark for each model, with miscalibration (MCB) on the horizontal
+    axis, its interval, and discrimination (DSC) on the vertical axis. The mean score MCB − DSC + UNC is constant along
+    the slanted lines and improves toward the upper left.
+
+    Parameters
+    ----------
+    style : {"murphy", "plane"}, default="murphy"
+        Curves by threshold, or the plane of MCB and DSC.
+    score : {"brier", "log_loss"}, default="brier"
+        The score whose MCB, DSC and UNC are reported and drawn in the plane.
+    thresholds : int or sequence of float, optional
+        The number of equal steps from 0 to 1, or the thresholds themselves. The finding then refers to these
+        thresholds only. By default, the thresholds at which the curves change.
+    band : {"auto", "bootstrap"} or None, default="auto"
+        ``"auto"`` draws bootstrap bands for one or two models, ``"bootstrap"`` for all. Both also compute intervals of
+        the differences between models. None draws no resamples. In the plane the setting decides whether MCB has an
+        interval, which a single view only can have.
+    parts : bool, optional
+        Whether MCB, DSC and UNC are drawn at each threshold. By default only for a single model.
+    level : float, default=0.9
+        Confidence level of bands and intervals.
+    resamples : int, default=999
+        The number of bootstrap resamples.
+    paired : bool, optional
+        Whether the models predict the same rows in the same order. By default this is decided by whether their
+        outcomes are equal.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting; TO205 for a joint view and for a plane of models with different outcomes; TO705
+        for more than eight models.
+
+    Notes
+    -----
+    The mean elementary score at the threshold θ is
+
+    .. math:: S_\theta = 2\theta\, P[p > \theta, y = 0] + 2(1 - \theta)\, P[p < \theta, y = 1]
+
+    as in the estimator ``murphy_loss``, with half of either cost where p = θ. The area under the curve is the Brier
+    score. Ehm et al. [1]_ define half of S, and half the area. With the isotonic recalibration :math:`\hat r` (see
+    ``corp``), the score decomposes at every θ:
+
+    .. math:: S_\theta(p) = \underbrace{S_\theta(p) - S_\theta(\hat r)}_{\text{MCB}} -
+        \underbrace{(S_\theta(\bar y) - S_\theta(\hat r))}_{\text{DSC}} + \underbrace{S_\theta(\bar y)}_{\text{UNC}}
+
+    Views: binary. Several views form a grid. Weights are importance weights. A share of votes of 0.7 counts as an event
+    of weight 0.7 and a non-event of weight 0.3. Units: cost, in [0, 2], 0 is best; in the plane those of the score.
+
+    With up to 1,000 points at which the curves change, curves are exact, with both limits at a jump. Otherwise they
+    are evaluated exactly at 200 equally spaced thresholds and 100 quantiles of the predictions of each model (note
+    TN264). Bands are pointwise percentile intervals of resampled rows, the same rows for all models that share them.
+    In simulations at level 0.9 with uniform and arcsine scores, calibrated and overconfident, they covered the true
+    cost in 87–89 % of the cases with 100 rows (79–90 % at θ = 0.1 and 0.9), and in 88–90 % with 1,000 rows.
+
+    Columns of ``table``: ``view model part side threshold score mcb dsc unc low high difference difference_low
+    difference_high beyond share``. ``part`` is ``curve`` (``side``: ``at`` the threshold, or the limit from ``below``
+    or ``above``), ``band`` (limits of the score, its difference to the first model with limits, and ``beyond``: −1 if
+    these are below 0, 1 if above), ``strip`` (share of rows with predictions from low to high) or ``model`` (`score`
+    and its parts, limits of MCB, difference of scores). Entries that do not apply are NaN or empty.
+
+    Cost: O(n log n), and O(resamples · n) for a band.
+
+    References
+    ----------
+    .. [1] Ehm, Gneiting, Jordan & Krüger (2016).
+    .. [2] Dimitriadis, Gneiting, Jordan & Vogel (2024).
+
+    Examples
+    --------
+    At θ = 0.5 the cost is the share of wrong decisions, here one of three.
+
+    >>> import trueodds as to
+    >>> diagram = to.draw([0, 0, 1], [0.2, 0.7, 0.9], "murphy", thresholds=[0.5], band=None)
+    >>> diagram.table["score"][diagram.table["part"] == "curve"].round(4).tolist()
+    [0.3333]
+    """
+
+    name: ClassVar[str] = "murphy"
+    accepts_several_models: ClassVar[bool] = True
+    random_columns: ClassVar[tuple[str, ...]] = ("low", "high", "difference_low", "difference_high", "beyond")
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION | {
+        "tally": "thresholds at scores depend on exact scores, and a tally replaces them by the mean of a cell",
+    }
+    style: Literal["murphy", "plane"] = "murphy"
+    score: Annotated[str, OneOf(tuple(SCORES))] = "brier"
+    thresholds: Annotated[int, Range(2, 1_000_000)] | Sequence[Annotated[float, Range(0, 1)]] | None = None
+    band: Literal["auto", "bootstrap"] | None = "auto"
+    parts: bool | None = None
+    level: Level = 0.9
+    resamples: BandDraws = 999
+    paired: bool | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.thresholds == ():
+            problem = "thresholds must be numbers from 0 to 1, or the number of steps from 0 to 1."
+            raise InputError("TO203", problem, "an empty sequence", "For instance thresholds=100 or [0.1, 0.5].")
+
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """The diagram of the views of one model, without intervals of its score, which need its rows."""
+        return MurphyBuilder(self, {"": views}, {"": None}, rng).build({}, {}, [])
+
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
+        """The diagram of named models."""
+        views_by_model = match_views(models, lens, self.name)
+        generator = as_generator(rng)
+        seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+        builder = MurphyBuilder(self, views_by_model, models, generator)
+        interval_spec = IntervalSpec(level=self.level, resamples=self.resamples)
+        results, notes = measure_models(models, SCORE_ESTIMATORS[self.score](), lens, interval_spec, self.paired, seed)
+        # With several views only marks are drawn: the interval of the mean MCB would belong to none of them.
+        has_intervals = self.style == "plane" and self.band is not None and len(builder.panels) == 1
+        mcb_results = {
+            name: measure_models({name: data}, CorpError(self.score), lens, interval_spec, None, seed)[0][0]
+            for name, data in models.items()
+            if has_intervals
+        }
+        return builder.build(dict(zip(models, results, strict=True)), mcb_results, notes)
+
+
+BAND_THRESHOLDS = 100  # equally spaced thresholds of a band, in addition to quantiles of the predictions
+
+
+class MurphyBuilder:
+    """Computes curves and bands of all models in each view, and builds the diagram from them.
+
+    Parameters
+    ----------
+    recipe : Murphy
+        The settings.
+    views_by_model : mapping of str to tuple of View
+        The views of each model by its name.
+    data_by_model : mapping of str to Predictions, Tally or None
+        The data of each model by its name; None if only its views are known.
+    rng : numpy.random.Generator
+        Source of the bootstrap resamples.
+
+    Attributes
+    ----------
+    names : list of str
+        The names of the models, in order.
+    panels : list of lists of MurphyModel
+        The models of each view, the view with the largest miscalibration first.
+    curves, bands : list of lists of tables
+        The table rows of the curve, and of the band, of each model in each view. The lists are empty in the plane, and
+        the list of bands of a view is empty if it has none.
+    n_grid_thresholds : int
+        The largest number of thresholds of a curve that is evaluated on a grid; 0 if all curves are exact.
+    """
+
+    def __init__(
+        self,
+        recipe: Murphy,
+        views_by_model: Mapping[str, tuple[View, ...]],
+        data_by_model: Mapping[str, Any],
+        rng: np.random.Generator,
+    ) -> None:
+        self.recipe, self.names = recipe, list(views_by_model)
+        panels = [
+            [MurphyModel(name, view, recipe.score) for name, view in zip(self.names, views, strict=True)]
+            for views in zip(*views_by_model.values(), strict=True)
+        ]
+        order = decreasing_order([max(model.decomposition["mcb"] for model in models) for models in panels])
+        self.panels = [panels[i] for i in order]
+        self.n_grid_thresholds = 0
+        self.curves: list[list[Columns]] = []
+        self.bands: list[list[Columns]] = []
+        if recipe.style == "plane":
+            self._check_equal_outcomes()
+            return
+        thresholds: Array | None = None  # the curves determine them
+        if isinstance(recipe.thresholds, int):
+            thresholds = np.arange(recipe.thresholds + 1) / recipe.thresholds
+        elif recipe.thresholds is not None:
+            thresholds = np.unique(np.asarray(recipe.thresholds, dtype=np.float64))
+        for i, models in enumerate(self.panels):
+            cost_curves = [model.cost_curve for model in models]
+            exact = exact_thresholds(cost_curves) if thresholds is None else None
+            curve_thresholds = exact if thresholds is None else thresholds
+            if curve_thresholds is None:
+                curve_thresholds = threshold_grid(cost_curves)
+                self.n_grid_thresholds = max(self.n_grid_thresholds, len(curve_thresholds))
+            self.curves.append([model.curve_rows(curve_thresholds, is_exact=exact is not None) for model in models])
+            is_drawn, has_several_rows = i < MAX_PANELS, min(len(model.view) for model in models) > 1
+            bands: list[Columns] = []
+            if recipe.band is not None and is_drawn and has_several_rows:
+                band_thresholds = threshold_grid(cost_curves, BAND_THRESHOLDS) if thresholds is None else thresholds
+                bands = bootstrap_bands(
+                    models, data_by_model, band_thresholds, recipe.level, recipe.resamples, rng, recipe.paired
+                )
+            self.bands.append(bands)
+
+    def build(
+        self, score_results: Mapping[str, ModelResult], mcb_results: Mapping[str, ModelResult], notes: Sequence[Note]
+    ) -> Diagram:
+        """Build the diagram.
+
+        `score_results` and `mcb_results` hold the measured score and MCB of each model over all views, by its name, and
+        are empty if they are not known. `notes` are those of the measurement.
+        """
+        recipe, has_single_view = self.recipe, len(self.panels) == 1
+        # The noise floor of a score is not a bias to be reported.
+        score_results = {name: replace(result, noise_floor=MISSING) for name, result in score_results.items()}
+        lens = lens_name([models[0].view for models in self.panels])
+        table: list[Columns] = []
+        for i, models in enumerate(self.panels):
+            if recipe.style == "murphy":
+                table += [*self.curves[i], *self.bands[i], *(model.strip_rows() for model in models)]
+            for model in models:
+                # With several views, the results belong to the rows over all views below.
+                score_result = score_results.get(model.name) if has_single_view else None
+                mcb_result = mcb_results.get(model.name) if has_single_view else None
+                table.append(model.score_row(score_result, mcb_result))
+        if not has_single_view and score_results:
+            table += [
+                self._aggregate_row(lens, model, score_results[model.name], mcb_results.get(model.name))
+                for model in self.panels[0]
+            ]
+        diagram_class = MurphyDiagram if recipe.style == "murphy" else PlaneDiagram
+        thresholds = recipe.thresholds
+        return diagram_class(
+            name=recipe.name,
+            lens=lens,
+            table=stack_tables(table),
+            panels=self._panel_columns(score_results, mcb_results),
+            settings={
+                **{name: getattr(recipe, name) for name in recipe.setting_names()},
+                "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
+                "parts": self.shows_decomposition,
+                "banded": self.shows_bands,
+                "models": list(self.names),
+            },
+            notes=tuple(dict.fromkeys([*notes, *self._collect_notes()])),
+        )
+
+    @property
+    def shows_decomposition(self) -> bool:
+        """Whether the parts of the cost are drawn."""
+        return len(self.names) == 1 if self.recipe.parts is None else self.recipe.parts
+
+    @property
+    def shows_bands(self) -> bool:
+        """Whether bands are drawn."""
+        return self.recipe.band == "bootstrap" or (self.recipe.band == "auto" and len(self.names) <= 2)
+
+    def _aggregate_row(
+        self, lens: str, model: MurphyModel, score_result: ModelResult, mcb_result: ModelResult | None
+    ) -> Columns:
+        """The table row of one model over all views: means of its decomposition, and its results."""
+        i = self.names.index(model.name)
+        decompositions = [models[i].decomposition for models in self.panels]
+        decomposition = {
+            key: float(np.mean([view_decomposition[key] for view_decomposition in decompositions]))
+            for key in model.decomposition
+        }
+        differences = {key: getattr(score_result, key) for key in ("difference", "difference_low", "difference_high")}
+        row = model.table_rows("model", 1, decomposition | differences)
+        if mcb_result is not None:
+            row |= {"low": np.array([mcb_result.error_low]), "high": np.array([mcb_result.error_high])}
+        row["view"][:] = lens
+        row["beyond"][:] = score_result.significant_sign
+        return row
+
+    def _panel_columns(
+        self, score_results: Mapping[str, ModelResult], mcb_results: Mapping[str, ModelResult]
+    ) -> Columns:
+        """The columns of `panels`: one row per view, with its finding and the limits of the axes that all share."""
+        drawn_panels = self.panels[:MAX_PANELS]
+        if self.recipe.style == "murphy":
+            shown_parts = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
+            curves = [curve for curves in self.curves[:MAX_PANELS] for curve in curves]
+            max_cost = max(float(curve[part].max()) for curve in curves for part in shown_parts)
+            if self.shows_bands:
+                limits = [float(band["high"].max()) for view in self.bands for band in view]
+                max_cost = max([max_cost, *limits])
+            max_share = max(float(model.strip_rows()["share"].max()) for models in drawn_panels for model in models)
+            axis_limits = {"y_low": 0.0, "y_high": 1.04 * max(max_cost, 0.01), "tallest": max_share}
+        else:
+            axis_limits = plane_limits(drawn_panels, mcb_results if len(self.panels) == 1 else {})
+        rows = [
+            {
+                "view": models[0].view.name,
+                "title": models[0].view.name.removeprefix("class:"),
+                "aside": format_score_range(models),
+                "finding": self._describe_finding(i, score_results),
+                "n": max(model.view.n_rows for model in models),
+                **axis_limits,
+            }
+            for i, models in enumerate(self.panels)
+        ]
+        if len(rows) > 1:
+            comparison_text = describe_comparison(
+                self.names, self._ordered_results(score_results), SCORE_NAMES[self.recipe.score]
+            )
+            mean_text = f"Mean over {len(rows)} views: {comparison_text} "
+            largest = f"Largest miscalibration: {rows[0]['title']}"
+            rows[0]["finding"] = f"{mean_text}{largest}." if score_results else f"{largest}. {rows[0]['finding']}"
+        return rows_to_columns(rows)
+
+    def _ordered_results(self, score_results: Mapping[str, ModelResult]) -> list[ModelResult]:
+        """The results in the order of the models; the numbers of a model without a result are NaN."""
+        return [score_results.get(name, ModelResult()) for name in self.names]
+
+    def _describe_finding(self, i: int, score_results: Mapping[str, ModelResult]) -> str:
+        """The finding of view number i."""
+        models = self.panels[i]
+        results = [ModelResult(model.decomposition["score"]) for model in models]
+        if score_results and len(self.panels) == 1:
+            results = self._ordered_results(score_results)
+        if self.recipe.style == "plane":
+            return describe_plane(models, results)
+        fixed_thresholds = self.recipe.thresholds is not None
+        return describe_curves(models, self.curves[i], self.bands[i], results, fixed_thresholds=fixed_thresholds)
+
+    def _check_equal_outcomes(self) -> None:
+        """Raise TO205 if models of a view differ in UNC, as only different outcomes can."""
+        for models in self.panels:
+            unc = [model.decomposition["unc"] for model in models]
+            if not np.allclose(unc, unc[0], rtol=1e-9, atol=1e-12):
+                raise InputError(
+                    "TO205",
+                    "The plane requires models with the same outcomes.",
+                    f"uncertainty {', '.join(f'{name} {u:.4f}' for name, u in zip(self.names, unc, strict=True))}",
+                    "Use lens='class:NAME' or 'classwise', whose outcome is the same for all models, or"
+                    " style='murphy'.",
+                )
+
+    def _collect_notes(self) -> list[Note]:
+        """Notes on infinite scores, pointwise bands, different outcomes, and views that are not drawn."""
+        notes = [
+            note
+            for models in self.panels[:MAX_PANELS]
+            for model in models
+            for note in CorpError(model.score_name).notes(model.view)
+        ][:1]
+        if self.recipe.style == "murphy":
+            sentences = []
+            if any(self.bands):
+                sentences.append(
+                    "Bands and differences are pointwise: the true cost is expected to lie outside the band at "
+                    f"{format_percent(1 - self.recipe.level)} of the thresholds."
+                )
+            if self.n_grid_thresholds:
+                sentences.append(
+                    f"Curves are evaluated exactly at {self.n_grid_thresholds:,} thresholds. Jumps between them appear"
+                    " as slopes."
+                )
+            if sentences:
+                notes.append(Note("TN264", " ".join(sentences)))
+            rates_by_view = [[model.cost_curve.rate for model in models] for models in self.panels]
+            if any(not np.allclose(rates, rates[0], rtol=1e-9, atol=1e-12) for rates in rates_by_view):
+                text = (
+                    "The models have different outcomes. A curve may be lower only because its outcome is easier to "
+                    "predict. With lens='class:NAME' all models have the same outcome."
+                )
+                notes.append(Note("TN263", text))
+        if len(self.panels) > MAX_PANELS:
+            text = (
+                f"Only the {MAX_PANELS} views with the largest miscalibration of {len(self.panels)} are drawn. "
+                "The table contains all of them, but bands only of those drawn."
+            )
+            notes.append(Note("TN245", text))
+        if not all(model.view.is_rows for models in self.panels for model in models):
+            notes.append(
+                Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
+            )
+        return notes
+
+
+PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
+SIGNIFICANT_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}
+PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
+
+
+class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
+    """Murphy curves of each model with bands, histogram strips and a table of numbers."""
+
+    layers = ("curves", "band", "beyond", "parts", "strip", "numbers")
+    row_noun = "table rows"
+    view_order = "largest miscalibration"
+
+    @property
+    def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
+        """Width and height, with a line for each model in the table of numbers."""
+        return 6.4, model_strips_and_table.figure_height(
+            self,
+            6.4,
+            4.7,
+            self.strip_height,
+            model_strips_and_table.number_table_height(len(self.names)) if self._shows_numbers else 0.0,
+        )
+
+    @property
+    def _shows_numbers(self) -> bool:
+        """Whether a table of scores is drawn below the axes: for several models in one view."""
+        return self.has("numbers") and len(self.names) > 1 and len(self.panels["view"]) == 1
+
+    @property
+    def _shows_bands(self) -> bool:
+        """Whether bands around the curves are drawn."""
+        return self.settings["banded"] and self.has("band") and bool((self.table["part"] == "band").any())
+
+    @property
+    def _shows_decomposition(self) -> bool:
+        """Whether the parts of the score are drawn as curves beside it."""
+        return bool(self.settings["parts"]) and self.has("parts")
+
+    @property
+    def _shows_difference(self) -> bool:
+        """Whether thresholds with a significant difference are marked, and there are some."""
+        return self.has("beyond") and bool((np.abs(self.table["beyond"][self.table["part"] == "band"]) == 1).any())
+
+    def default_title(self) -> str:
+        """The question that the diagram answers, its default title."""
+        if len(self.names) == 1:
+            return "What do decisions based on these probabilities cost?"
+        return "Which model has the lower cost, and at which thresholds?"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """The threshold along x, the cost along y."""
+        return "Decision threshold", "Mean cost of decisions"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The models and the other layers."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        is_single_model = len(self.names) == 1
+        entries: list[tuple[Any, str]] = []
+        if self.has("curves"):
+            for i, name in enumerate(self.names):
+                mark: dict[str, Any] = (
+                    {"marker": MARKERS[i], "markersize": 4} if marks_thresholds(self.settings["thresholds"]) else {}
+                )
+                line = Line2D([], [], color=COLORS[i], linestyle=LINE_STYLES[i], linewidth=1.6, **mark)
+                entries.append((line, "cost" if is_single_model else legend_name(name)))
+        if self._shows_bands:
+            level = f"{100 * self.settings['level']:.4g}\u00a0% interval"
+            entries.append((Patch(facecolor=COLORS[0] if is_single_model else styling.MUTED_COLOR, alpha=0.22), level))
+        if self._shows_decomposition:
+            for part, dashes in PART_DASHES.items():
+                color = styling.MUTED_COLOR if part == "unc" or not is_single_model else COLORS[0]
+                entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), PART_LABELS[part]))
+        if self._shows_difference:
+            significant_line = Line2D([], [], color=styling.MUTED_COLOR, **SIGNIFICANT_STYLE)
+            level = f"{100 * self.settings['level']:.4g}\u00a0%"
+            entries.append((significant_line, f"differs from {legend_name(self.names[0])} ({level})"))
+        if self.has("strip"):
+            entries.append(
+                (Patch(facecolor=COLORS[0] if is_single_model else styling.MUTED_COLOR, alpha=0.55), "predictions")
+            )
+        return entries
+
+    def draw_panel(self, ax: Any, panel: int) -> None:
+        """Draw one view."""
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
+        size = styling.font_size(ax)
+        styling.style_axes(ax, size)
+        styling.set_probability_axis(ax)
+        high = float(panel_row["y_high"])
+        styling.set_limits_above_strip(ax, 0.0, high, self.strip_height)
+        model_strips_and_table.set_nonnegative_ticks(ax, 0.0, high)
+        is_narrow = styling.size_in_inches(ax)[0] < 3.4
+        for i, name in enumerate(self.names):
+            self._draw_model(
+                ax, i, {part: select_part_of_model(rows, name, part) for part in ("curve", "band")}, is_narrow=is_narrow
+            )
+        if self._shows_decomposition:
+            curve = select_part_of_model(rows, self.names[0], "curve")
+            style: dict[str, Any] = {
+                "color": styling.MUTED_COLOR,
+                "linestyle": PART_DASHES["unc"],
+                "label": "unc",
+                "zorder": 2.4,
+            }
+            ax.plot(curve["threshold"], curve["unc"], linewidth=1.1, **style)
+        if self.has("strip"):
+            tables = [select_part_of_model(rows, name, "strip") for name in self.names]
+            model_strips_and_table.draw_strips(ax, tables, self.strip_height, float(panel_row["tallest"]))
+        if self._shows_numbers and model_strips_and_table.number_table_fits(ax, len(self.names)):
+            self._draw_number_table(ax, rows, size - 0.5)
+
+    def _draw_model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, is_narrow: bool) -> None:
+        """Draw the curves of model number i, with its band; `parts` are the parts of its rows."""
+        curve, band = parts["curve"], parts["band"]
+        x, color = curve["threshold"], COLORS[i]
+        if self._shows_bands and len(band["threshold"]):
+            limits = band["threshold"], band["low"], band["high"]
+            if marks_thresholds(self.settings["thresholds"]):
+                ax.vlines(*limits, color=color, alpha=0.35, linewidth=3, zorder=2, label="band")
+            else:
+                ax.fill_between(*limits, color=color, alpha=0.2, linewidth=0, zorder=2, label="band")
+        if self.has("curves"):
+            line_width = 1.1 if is_narrow else 1.6
+            mark = (
+                {"marker": MARKERS[i], "markersize": 3 if is_narrow else 4}
+                if marks_thresholds(self.settings["thresholds"])
+                else {}
+            )
+            style: dict[str, Any] = {
+                "linestyle": LINE_STYLES[i],
+                "linewidth": line_width,
+                "zorder": 3.2,
+                "label": "curve",
+            }
+            ax.plot(x, curve["score"], color=color, **style, **mark)
+        if self.has("beyond") and len(band["threshold"]):
+            significant_score = np.where(np.abs(band["beyond"]) == 1, band["score"], np.nan)
+            if np.isfinite(significant_score).any():
+                # Behind all curves, pale and with square ends: several such strokes must not hide the curves.
+                significance_style = (
+                    SIGNIFICANT_STYLE
+                    | ({"linewidth": 3.0} if is_narrow else {})
+                    | ({"marker": "o"} if marks_thresholds(self.settings["thresholds"]) else {})
+                )
+                ax.plot(
+                    band["threshold"],
+                    significant_score,
+                    color=color,
+                    zorder=2.5,
+                    label="beyond",
+                    markersize=10,
+                    **significance_style,
+                )
+        if self._shows_decomposition:
+            for part in ("mcb", "dsc"):
+                style = {"linestyle": PART_DASHES[part], "linewidth": 0.9 if is_narrow else 1.2, "label": part}
+                ax.plot(
+                    x,
+                    curve[part],
+                    color=color,
+                    marker="." if marks_thresholds(self.settings["thresholds"]) else None,
+                    **style,
+                )
+
+    def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
+        """Draw the table of scores of all models below the axes."""
+        tables = [select_part_of_model(rows, name, "model") for name in self.names]
+        score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
+        columns = model_strips_and_table.score_columns(tables, self.names[0], score, size)
+        model_strips_and_table.draw_number_table(ax, self.names, columns, size)

@@ -1,1 +1,0 @@
-"""Murphy diagram of elementary scores, and the plane of miscalibration and discrimination."""

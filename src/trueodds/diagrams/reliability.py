@@ -1,0 +1,486 @@
+"""The reliability diagram: observed event rate against mean prediction in each bin, with consistency bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from trueodds.binning.uniform import Uniform
+from trueodds.core.errors import Note
+from trueodds.core.ordering import decreasing_order
+from trueodds.core.settings import OneOf, Resamples
+from trueodds.core.typing import Array
+from trueodds.diagrams import bin_intervals, bins
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
+from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, BinnedPlot, y_limits
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.recipe import BinnedRecipe, lens_name
+from trueodds.diagrams.reliability_finding import describe_finding, describe_outside_bins
+from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
+from trueodds.kernels import map_items
+from trueodds.lenses.view import View, count_views
+
+
+@dataclass(frozen=True)
+class Reliability(BinnedRecipe):
+    r"""Reliability diagram (calibration plot): observed event rate against mean predicted probability in each bin.
+
+    Bars show the range of the event rate if the model is calibrated, or a confidence interval.
+
+    Parameters
+    ----------
+    partition : Partition, optional
+        The bins. By default 15 bins of equal width.
+    level : float, default=0.9
+        The coverage of each bar. Its ends are the quantiles (1 ± level)/2.
+    style : {"diagonal", "deviation"}, default="diagonal"
+        Whether the event rate is drawn, or its difference from the mean prediction. The table is the same.
+    bars : {"consistency", "confidence"} or None, default="consistency"
+        `consistency` is the range of the event rate if the model is calibrated. `confidence` is an interval for the
+        true event rate, around the observed one. Weights are importance weights in both: a weight of two counts as two
+        rows for the rates, not for the bars.
+    by : {"exact", "redraw"}, default="exact"
+        How consistency bars are computed: from the exact distribution of each bin's event count (Poisson-binomial), or
+        from labels drawn with the predicted probabilities. The latter also covers bins of few rows with unequal
+        weights.
+    resamples : int, default=999
+        Number of resamples for `by="redraw"`.
+    interval : {"wilson", "clopper-pearson"}, default="wilson"
+        The confidence interval. `clopper-pearson` is wider; its coverage is at least `level` for rows of equal weight.
+        With weights both use the effective sample size (Σw)²/Σw².
+    simultaneous : bool, default=False
+        Bonferroni correction over all bars of the diagram, so that all of them hold jointly with probability `level`.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting, TO205 for a joint view.
+
+    See Also
+    --------
+    reliability_curve : The same without bins, by kernel smoothing.
+    corp : The same with isotonic regression.
+
+    Notes
+    -----
+    In bin b a cross is drawn at :math:`(\bar p_b, \bar y_b)` with
+
+    .. math:: \bar p_b = \sum_i w_i p_i / \sum_i w_i, \quad \bar y_b = \sum_i w_i y_i / \sum_i w_i ,
+
+    and consistency bars around the diagonal. The style `deviation` draws :math:`\bar y_b - \bar p_b` with the same bars
+    around 0, which enlarges small errors. Below is the share of rows in each bin or, if the bins differ in width, in
+    each of 30 equal cells (`strip` of `panels`). Empty bins are omitted.
+
+    The finding names the segments of neighboring bins that lie outside on the same side. It gives only the number of
+    bins outside if a calibrated model has at least as many with probability 5 % or more, and no bin lies outside its
+    Bonferroni bar.
+
+    Views: binary, one panel each. Units: probability. Cost: O(n log k), and per bin the distribution of its event
+    count.
+
+    Columns of `table`: view bin low high n weight share mean_prediction outcome_rate deviation, and with bars bar_low
+    bar_high (event rates in both styles) and outside.
+
+    References
+    ----------
+    .. [1] Vaicenavicius et al. (2019), figure 4.
+    .. [2] Bröcker & Smith (2007).
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> diagram = to.draw([0, 1, 1], [0.5, 0.5, 0.9], "reliability")
+    >>> diagram.table["bar_low"].tolist(), diagram.table["bar_high"].tolist(), diagram.table["outside"].tolist()
+    ([0.0, 0.0], [1.0, 1.0], [False, False])
+    """
+
+    name: ClassVar[str] = "reliability"
+    count_columns: ClassVar[tuple[str, ...]] = ("n", "bar_low", "bar_high", "outside")
+    style: Annotated[str, OneOf(BINNED_STYLES)] = "diagonal"
+    bars: Literal["consistency", "confidence"] | None = "consistency"
+    by: Literal["exact", "redraw"] = "exact"
+    resamples: Resamples = 999
+    interval: Literal["wilson", "clopper-pearson"] = "wilson"
+    simultaneous: bool = False
+
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """Compute the diagram of binary views."""
+        binned = map_items(lambda view: bins.BinnedView(view, self.partition), views)
+        binned = [binned[i] for i in decreasing_order(view_bins.calibration_error for view_bins in binned)]
+        n_bars = sum(len(view_bins.columns["bin"]) for view_bins in binned)
+        joint_level = 1 - (1 - self.level) / n_bars  # Bonferroni
+        level = joint_level if self.simultaneous else self.level
+        tables: list[Columns] = []
+        jointly_outside: list[bool] = []
+        methods: list[str] = []
+        # Random draws are made for one view after the other, so that they do not depend on the threads.
+        add_bars = partial(self._add_bars, level=level, joint_level=joint_level, rng=rng)
+        with_bars = (
+            [add_bars(view_bins) for view_bins in binned] if self._resamples_labels else map_items(add_bars, binned)
+        )
+        for table, is_outside, method in with_bars:
+            tables.append(table)
+            jointly_outside.append(is_outside)
+            methods += method
+        partition = binned[0].partition
+        return ReliabilityDiagram(
+            name=self.name,
+            lens=lens_name(views),
+            table=stack_tables(tables),
+            panels=_panel_columns(binned, tables, jointly_outside, self),
+            settings={
+                "partition": str(partition),
+                "style": self.style,
+                "bars": self.bars,
+                **({"by": self.by} if self.bars == "consistency" else {}),
+                **({"resamples": self.resamples} if self._resamples_labels else {}),
+                **({"interval": self.interval} if self.bars == "confidence" else {}),
+                "level": self.level,
+                "simultaneous": self.simultaneous,
+                "level_of_each_bar": level,
+            },
+            notes=(
+                *bin_intervals.collect_bar_notes(methods, views, partition, "bins"),
+                *self._collect_notes(binned, level, "flipped" in methods),
+            ),
+        )
+
+    @property
+    def _resamples_labels(self) -> bool:
+        """Whether the bars are computed by resampling labels."""
+        return self.bars == "consistency" and self.by == "redraw"
+
+    def _select_bar_function(self, rng: np.random.Generator) -> bin_intervals.BarFunction:
+        """The function that computes the bars for these settings."""
+        if self._resamples_labels:
+            return partial(bin_intervals.resampled_consistency_bars, resamples=self.resamples, rng=rng)
+        if self.bars == "consistency":
+            return bin_intervals.consistency_bars_at_levels
+        interval_function = _INTERVAL_FUNCTIONS[self.interval]
+        return lambda view, index, size, levels: tuple(interval_function(view, index, size, level) for level in levels)
+
+    def _add_bars(
+        self, binned: bins.BinnedView, level: float, joint_level: float, rng: np.random.Generator
+    ) -> tuple[Columns, bool, tuple[str, ...]]:
+        """The columns of a view with bars, whether a bin lies outside its Bonferroni bar, and the method of each bar.
+
+        `level` is that of the drawn bars, and `joint_level` that of the Bonferroni bars.
+        """
+        columns = binned.columns
+        if self.bars is None:
+            return columns, False, ()
+        bars, joint_bars = binned.intervals_by_level(self._select_bar_function(rng), (level, joint_level))
+        binned.view.release()  # the columns of all views together take a multiple of the data
+        # Consistency bars should contain the observed rate, and confidence intervals the prediction. Rates are
+        # compared, not differences: equal counts must compare as equal in any order of summation.
+        compared_rates = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
+        columns = {
+            **columns, "bar_low": bars.low, "bar_high": bars.high, "outside": bars.excludes(compared_rates)
+        }  # fmt: skip
+        return columns, bool(joint_bars.excludes(compared_rates).any()), bars.method
+
+    def _collect_notes(self, binned: list[bins.BinnedView], level: float, has_flipped_residuals: bool) -> list[Note]:
+        """Notes on the bins, on how the bars were computed, and on views that are not drawn."""
+        n_views = len(binned)
+        notes = panel_limit_notes(n_views, ReliabilityDiagram.view_order)
+        n_crowded = sum(_is_crowded(view_bins) for view_bins in binned)
+        if n_crowded:
+            count = f"In {n_crowded} of {count_views([view_bins.view for view_bins in binned])}"
+            subject = "All predictions lie" if n_views == 1 else f"{count} all predictions lie"
+            text = f"{subject} in one or two bins, which hide the differences between them"
+            notes.append(Note("TN267", f'{text}. partition="equal-mass" separates them.'))
+        if self.bars == "consistency" and not self.simultaneous:
+            notes.append(
+                Note(
+                    "TN246",
+                    f"Bars are pointwise: for a calibrated model up to {format_percent(1 - self.level)} of the"
+                    " crosses are expected outside. Pass simultaneous=True for simultaneous bars.",
+                )
+            )
+        if self._resamples_labels:
+            draws_beyond_limit = self.resamples * (1 - level) / 2
+            text = (
+                f"The bars are quantiles of {self.resamples:,} resamples of the labels; {draws_beyond_limit:.3g} lie"
+                " beyond each end"
+            )
+            text += (
+                "."
+                if draws_beyond_limit >= _MIN_DRAWS_BEYOND_LIMIT
+                else ", too few for stable ends: increase resamples."
+            )
+            if has_flipped_residuals:
+                text += " For shares of votes the signs of residuals were flipped, which is approximate."
+            notes.append(Note("TN266", text))
+        return notes
+
+
+_INTERVAL_FUNCTIONS = {
+    "wilson": bin_intervals.wilson_intervals,
+    "clopper-pearson": bin_intervals.clopper_pearson_intervals,
+}
+_MIN_CROWDED_PREDICTIONS = 20  # distinct predictions, which more bins would separate
+_MIN_DRAWS_BEYOND_LIMIT = 10  # resamples beyond a limit; 10 determine its distance from a normal mean to a tenth
+
+
+def _is_crowded(binned: bins.BinnedView) -> bool:
+    """Whether bins of equal width put many distinct predictions into one or two bins, as for a rare event."""
+    if not isinstance(binned.partition, Uniform) or binned.n_bins <= 2 or len(binned.columns["bin"]) > 2:
+        return False
+    return len(np.unique(binned.view.partition_values[binned.view.w > 0])) >= _MIN_CROWDED_PREDICTIONS
+
+
+def _panel_columns(
+    binned: list[bins.BinnedView], tables: list[Columns], jointly_outside: list[bool], recipe: Reliability
+) -> Columns:
+    """The columns of `panels`, one row per view; the range of y is shared, so that panels can be compared.
+
+    `jointly_outside` tells of each view whether a bin lies outside its Bonferroni bar.
+    """
+    low, high = y_limits(recipe.style, tables[:MAX_PANELS])
+    rows: list[dict[str, Any]] = []
+    has_equal_widths = all(view_bins.has_equal_widths for view_bins in binned)
+    strips = [
+        table["share"] if has_equal_widths else view_bins.strip_shares
+        for view_bins, table in zip(binned, tables, strict=True)
+    ]
+    max_share = max(float(strip.max()) for strip in strips[:MAX_PANELS])
+    totals = map_items(lambda view_bins: bins.pool_rows(view_bins.view), binned)
+    for view_bins, total, table, is_outside, strip in zip(binned, totals, tables, jointly_outside, strips, strict=True):
+        n_bins = len(table["bin"])
+        n_outside = int(table["outside"].sum()) if "outside" in table else None
+        segment_text = ""
+        if n_outside is not None:
+            text_settings = {"simultaneous": recipe.simultaneous, "is_confidence_interval": recipe.bars == "confidence"}
+            segment_text = describe_outside_bins(
+                table, n_outside, is_outside, recipe.level, view_name=view_bins.view.name, **text_settings
+            )
+        rows.append(
+            {
+                "view": view_bins.view.name,
+                "title": view_bins.view.name.removeprefix("class:"),
+                "aside": f"{n_bins} bins" if n_outside is None else f"{n_outside} of {n_bins} outside",
+                "finding": describe_finding(view_bins, total, segment_text, n_views=len(binned), is_largest=not rows),
+                "n": int(total.n[0]),
+                "weight": float(total.w[0]),
+                "mean_prediction": float(total.p[0]),
+                "outcome_rate": float(total.y[0]),
+                "error": view_bins.calibration_error,
+                "bins": n_bins,
+                "y_low": low,
+                "y_high": high,
+                "tallest": max_share,
+            }
+        )
+        if not has_equal_widths:
+            rows[-1]["strip"] = strip
+        if n_outside is not None:
+            rows[-1]["bins_outside"] = n_outside
+            rows[-1]["bins_by_chance"] = (1 - recipe.level) * (1 if recipe.simultaneous else n_bins)
+    return rows_to_columns(rows)
+
+
+class ReliabilityDiagram(BinnedPlot):
+    """The reliability diagram: crosses, bars and the strip of predictions."""
+
+    layers = ("bars", "crosses", "strip", "gaps", "sides")
+
+    @property
+    def strip_height(self) -> float:  # type: ignore[override]
+        """The strip's share of the height."""
+        return styling.STRIP_HEIGHT if self.has("strip") else 0.0
+
+    @property
+    def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
+        """Inches of the figure; the unit square needs room for the header above it."""
+        return (6.4, 4.6) if self.shows_deviation else (5.2, 6.7)
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The legend entries of the layers that are drawn."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        bar_kind = self.settings["bars"]
+        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        if self.settings["simultaneous"]:
+            level += " simultaneous"
+        shows_crosses, shows_bars = self.has("crosses"), self.has("bars") and bar_kind is not None
+        inside_drawn, _ = self._drawn_sides()
+        if shows_bars and bar_kind == "consistency":
+            # If every cross is outside, no gray bar is drawn.
+            color = styling.INSIDE_BAR_COLOR if inside_drawn else styling.OUTSIDE_BAR_COLOR
+            label = f"{level} consistency bar" if self.has_long_labels else f"{level} consistency"
+            entries.append((Line2D([], [], color=color, linewidth=7, solid_capstyle="butt"), label))
+        elif shows_bars and not shows_crosses:
+            color = styling.INSIDE_COLOR if inside_drawn else styling.OUTSIDE_COLOR
+            entries.append((Line2D([], [], color=color, linewidth=1.3), f"{level} confidence interval"))
+        if shows_crosses:
+            for color, style, label in self._cross_labels(level, shows_bars=shows_bars):
+                entries.append((Line2D([], [], linestyle="none", color=color, **style), label))
+        if self._shows_gaps:
+            entries.append((Patch(facecolor=styling.GAP_COLOR), "gap"))
+        if self.has("strip"):
+            entries.append((Patch(facecolor=styling.STRIP_COLOR), "predictions"))
+        return entries or [(Line2D([], [], color=styling.MUTED_COLOR, linewidth=1), "perfect calibration")]
+
+    @property
+    def _shows_gaps(self) -> bool:
+        """Whether gaps are drawn: beside consistency bars they would mark the same distance twice."""
+        return self.has("gaps") and not self.shows_deviation and self.settings["bars"] != "consistency"
+
+    def _cross_labels(self, level: str, *, shows_bars: bool) -> list[tuple[str, dict[str, Any], str]]:
+        """Color, mark and label of the crosses that are drawn; the label names the level if no bar does."""
+        bar_kind = self.settings["bars"]
+        if bar_kind is None:
+            labels = "observed", ""
+        elif not self.has_long_labels:
+            suffix = "" if bar_kind == "consistency" and shows_bars else f" ({level})"
+            labels = f"inside{suffix}", f"outside{suffix}"
+        elif bar_kind == "confidence" and shows_bars:
+            labels = f"observed ({level} interval)", f"{level} interval excludes predicted"
+        elif bar_kind == "confidence":
+            labels = f"observed, {level} interval includes predicted", f"observed, {level} interval excludes predicted"
+        else:
+            suffix = "" if shows_bars else f" the {level} consistency bar"
+            labels = f"observed, inside{suffix}", f"observed, outside{suffix}"
+        styles = (styling.INSIDE_COLOR, _INSIDE_CROSS_STYLE), (styling.OUTSIDE_COLOR, _OUTSIDE_CROSS_STYLE)
+        candidates = zip(styles, labels, self._drawn_sides(), strict=True)
+        return [(color, style, label) for (color, style), label, is_drawn in candidates if is_drawn]
+
+    def _drawn_sides(self) -> tuple[bool, bool]:
+        """Whether any cross lies inside its bar, and whether any lies outside, in the panels drawn."""
+        if "bins_outside" not in self.panels:
+            return True, False
+        bins, n_outside = (self.panels[name][:MAX_PANELS] for name in ("bins", "bins_outside"))
+        return bool((bins > n_outside).any()), bool(n_outside.sum())
+
+    def draw_panel(self, ax: Any, panel: int) -> None:
+        """Draw one view."""
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
+        low, high = float(panel_row["y_low"]), float(panel_row["y_high"])
+        self.draw_axes(ax, low, high)
+        self.draw_calibration_line(ax)
+        if self._shows_gaps:
+            _draw_gaps(ax, rows)
+        y, bar_low, bar_high = self.marker_positions(rows)
+        if self.settings["bars"] is not None and self.has("bars"):
+            _mark_cut_bars(ax, rows["mean_prediction"], bar_low, bar_high, low, high)
+            line_width = styling.bar_line_width(ax, len(rows["low"]))
+            is_consistency = self.settings["bars"] == "consistency"
+            _draw_bars(
+                ax,
+                rows["mean_prediction"],
+                bar_low,
+                bar_high,
+                rows["outside"],
+                line_width,
+                is_consistency=is_consistency,
+            )
+        is_wide = styling.size_in_inches(ax)[0] > 3.4
+        if self.has("crosses"):
+            is_outside = rows.get("outside", np.zeros(len(y), dtype=bool))
+            _draw_crosses(ax, rows["mean_prediction"], y, is_outside, is_wide=is_wide)
+        if self.has("strip"):
+            styling.draw_strip(
+                ax,
+                *_strip_edges_and_shares(rows, panel_row),
+                panel_row["tallest"],
+                styling.font_size(ax),
+                shows_max_share=is_wide,
+            )
+        if is_wide and self.shows_deviation and self.has("sides"):
+            _label_sides(ax, styling.font_size(ax), low, high, is_confidence=self.lens == "confidence")
+
+
+_INSIDE_CROSS_STYLE: dict[str, Any] = {"marker": "x", "markersize": 7.0, "markeredgewidth": 1.8}
+_OUTSIDE_CROSS_STYLE: dict[str, Any] = {
+    "marker": "X",
+    "markersize": 8.5,
+    "markeredgecolor": "white",
+    "markeredgewidth": 0.6,
+}
+
+
+def _strip_edges_and_shares(rows: Mapping[str, Array], panel_row: Mapping[str, Any]) -> tuple[Array, Array, Array]:
+    """Edges and shares of the strip: the bins, or equal cells where the bins differ in width."""
+    if "strip" not in panel_row:
+        return rows["low"], rows["high"], rows["share"]
+    occupied = np.flatnonzero(panel_row["strip"])
+    n_cells = len(panel_row["strip"])
+    return occupied / n_cells, (occupied + 1) / n_cells, panel_row["strip"][occupied]
+
+
+def _draw_gaps(ax: Any, rows: Mapping[str, Array]) -> None:
+    """Fill the width of each bin between its mean prediction and its event rate."""
+    style = {"facecolor": styling.GAP_COLOR, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
+    styling.draw_boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
+
+
+def _draw_crosses(ax: Any, x: Array, y: Array, is_outside: Array, *, is_wide: bool) -> None:
+    """Draw a mark per bin, in a color of its own if it is outside of its bar."""
+    scale = 1.0 if is_wide and len(x) <= 30 else 0.7
+    for mask, color, mark in (
+        (~is_outside, styling.INSIDE_COLOR, _INSIDE_CROSS_STYLE),
+        (is_outside, styling.OUTSIDE_COLOR, _OUTSIDE_CROSS_STYLE),
+    ):
+        sizes = {name: mark[name] * scale for name in ("markersize", "markeredgewidth")}
+        ax.plot(x[mask], y[mask], linestyle="none", color=color, zorder=4, label="crosses", **(mark | sizes))
+
+
+def _draw_bars(
+    ax: Any, x: Array, low: Array, high: Array, is_outside: Array, line_width: float, *, is_consistency: bool
+) -> None:
+    """Draw the bar of each bin, thick for consistency bars and with caps for intervals."""
+    if is_consistency:
+        colors = np.where(is_outside, styling.OUTSIDE_BAR_COLOR, styling.INSIDE_BAR_COLOR)
+        ax.vlines(x, low, high, colors=colors, linewidth=line_width, zorder=2, label="bars")
+        # The ends mark a bar of length zero, as at predictions of 0 and 1.
+        for end in (low, high):
+            ax.scatter(x, end, marker="_", s=(line_width + 2) ** 2, c=colors, linewidths=1.2, zorder=2.1)
+        return
+    colors = np.where(is_outside, styling.OUTSIDE_COLOR, styling.INSIDE_COLOR)
+    ax.vlines(x, low, high, colors=colors, linewidth=1.3, zorder=3, label="bars")
+    for end in (low, high):
+        ax.scatter(x, end, marker="_", s=(0.6 * line_width + 3) ** 2, c=colors, linewidths=1.3, zorder=3)
+
+
+def _mark_cut_bars(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: float, high: float) -> None:
+    """Draw small arrows where a bar continues beyond the axes."""
+    for edge, marker, is_cut in ((high, "^", bar_high > high), (low, "v", bar_low < low)):
+        x_cut = x[is_cut]
+        ax.scatter(
+            x_cut, np.full(len(x_cut), edge), marker=marker, s=14, color=styling.MUTED_COLOR, zorder=3.5, clip_on=False
+        )
+
+
+def _label_sides(ax: Any, size: float, low: float, high: float, *, is_confidence: bool) -> None:
+    """Write along the right edge, if there is room, what values above and below zero mean."""
+    above, below = ("underconfident →", "← overconfident") if is_confidence else ("underpredicts →", "← overpredicts")
+    # Title and labels take about a fifth of the height.
+    points_per_unit = (
+        styling.POINTS_PER_INCH * styling.size_in_inches(ax)[1] * 0.8 * (1 - styling.STRIP_HEIGHT) / (high - low)
+    )
+    for text, height_of_side, sign, vertical_alignment in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
+        if styling.text_width(text, size - 1.5) < points_per_unit * height_of_side:
+            style = {
+                "fontsize": size - 1.5,
+                "color": styling.MUTED_COLOR,
+                "rotation": 90,
+                "ha": "left",
+                "va": vertical_alignment,
+            }
+            ax.annotate(
+                text,
+                (1.015, 0),
+                xycoords=ax.get_yaxis_transform(),
+                xytext=(0, 5 * sign),
+                textcoords="offset points",
+                gid=styling.SIDE_TEXT_GID,
+                **style,
+            )

@@ -1,1 +1,0 @@
-"""The reliability diagram (calibration plot) with bins and consistency bars."""

@@ -1,1 +1,0 @@
-"""The reliability curve, which estimates event rates by Gaussian kernel smoothing."""

@@ -1,1 +1,0 @@
-"""Simplex diagram of three outcomes: arrows from mean prediction to outcome frequency in a triangle."""

@@ -1,1 +1,0 @@
-"""Simplex diagram of four outcomes: arrows from mean prediction to outcome frequency in a tetrahedron."""

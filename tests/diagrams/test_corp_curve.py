@@ -9,7 +9,7 @@ from scipy.stats import binom
 from tests.diagrams.test_corp import anchor
 from tests.reference import data, golden
 from trueodds.data.predictions import Predictions
-from trueodds.diagrams import corp_curve, resampled_labels
+from trueodds.diagrams import corp_curve, distinct_score_sums
 from trueodds.diagrams.corp_curve import chernoff_quantile, find_segments_outside
 from trueodds.diagrams.distinct_score_sums import sum_by_score
 from trueodds.kernels.isotonic import isotonic_means
@@ -175,7 +175,7 @@ def test_the_papers_rule():
 
 def drawn(view, rates, size=20000, rows=False):
     scores = sum_by_score(view)
-    labels = resampled_labels.ResampledLabels(scores, np.broadcast_to(rates, len(scores.score)).astype(float))
+    labels = distinct_score_sums.ResampledLabels(scores, np.broadcast_to(rates, len(scores.score)).astype(float))
     rng = np.random.default_rng(1)
     return labels.draw_rows_and_events(size, rng) if rows else labels.draw_events(size, rng)
 

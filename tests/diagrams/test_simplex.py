@@ -20,8 +20,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams.simplex import Simplex, closest_rivals, rival_view
-from trueodds.diagrams.simplex_arrows import add_holm_pvalues
-from trueodds.diagrams.simplex_cell_tests import evaluate_cell_tests
+from trueodds.diagrams.simplex_arrows import add_holm_pvalues, evaluate_cell_tests
 from trueodds.lenses.view import View
 
 FIGURE_1 = "groups:[[0,1,2],[3,4,5],[6,7,8,9]]"

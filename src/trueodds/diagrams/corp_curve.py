@@ -14,8 +14,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.diagrams._style.formatting import format_score
 from trueodds.diagrams.bins import score_histogram
-from trueodds.diagrams.distinct_score_sums import DistinctScoreSums, sum_by_score
-from trueodds.diagrams.resampled_labels import ResampledLabels
+from trueodds.diagrams.distinct_score_sums import DistinctScoreSums, ResampledLabels, sum_by_score
 from trueodds.diagrams.table_columns import stack_tables
 from trueodds.estimators._smoothing.kernel_density import BetaKernelSums
 from trueodds.estimators.corp import Corp

@@ -18,8 +18,7 @@ from trueodds.calibrators._curves.kernel_regression import (
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, log_odds
 from trueodds.core.typing import Array
-from trueodds.diagrams.distinct_score_sums import DistinctScoreSums, sum_by_score
-from trueodds.diagrams.resampled_labels import ResampledLabels
+from trueodds.diagrams.distinct_score_sums import DistinctScoreSums, ResampledLabels, sum_by_score
 from trueodds.estimators._smoothing.kernel_density import KERNELS
 from trueodds.estimators.ece_kde import MAX_RANGE_SHORTFALL, KernelDensityError
 from trueodds.lenses.view import View

@@ -17,8 +17,8 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.odds_axis import set_odds_axis
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams._style.styling import set_odds_axis
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.llo_likelihood import select_weighted_rows

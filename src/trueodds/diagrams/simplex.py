@@ -11,20 +11,23 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.typing import Array
-from trueodds.diagrams import simplex_geometry, simplex_marks, simplex_recipe
+from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import lens_name
 from trueodds.diagrams.simplex_arrows import (
+    REST_LABEL,
     Arrows,
+    SimplexRecipe,
     add_holm_pvalues,
+    check_joint,
     default_grid,
+    label_outcomes,
     method_notes,
     panel_columns,
     stack_outcomes,
 )
-from trueodds.diagrams.simplex_recipe import REST_LABEL, SimplexRecipe
 from trueodds.diagrams.table_columns import stack_tables
 from trueodds.lenses.view import View
 
@@ -144,8 +147,8 @@ class Simplex(SimplexRecipe):
 
     def _evaluate_triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:
         """Evaluate one triangle for three outcomes, else one of each outcome, its closest rival and the rest."""
-        simplex_recipe.check_joint(view, self.name)
-        labels = simplex_recipe.label_outcomes(view, names)
+        check_joint(view, self.name)
+        labels = label_outcomes(view, names)
         partition = self.partition or default_grid(
             view, N_BINS_PER_AXIS if len(labels) == 3 else N_BINS_PER_AXIS_OF_MANY
         )

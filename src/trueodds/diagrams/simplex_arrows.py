@@ -1,27 +1,110 @@
-"""Arrows from mean prediction to outcome frequency in each cell of a probability simplex: table, notes and finding."""
+"""Arrows from mean prediction to outcome frequency in the cells of a simplex: settings, tests, table and finding."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import chdtri
+from scipy.special import betaincc, chdtri
 
 from trueodds.binning.partition import Partition, resolve_n_bins
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.data.class_names import looks_like_a_number
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bin_intervals import is_significant
-from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, evaluate_cell_tests
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe
 from trueodds.diagrams.table_columns import Columns, rows_to_columns
 from trueodds.kernels.holm import holm
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Canonical, Groups, class_number
+from trueodds.lenses.ranked import TopK
 from trueodds.lenses.view import View
+from trueodds.resampling.bin_pvalues import CountTails, VectorTails
+from trueodds.tallies.tally import Tally, lens_views
+
+
+@dataclass(frozen=True)
+class SimplexRecipe(BinnedRecipe):
+    """Settings of a diagram of joint views whose corners are labeled with the outcomes."""
+
+    lens: ClassVar[str | None] = "canonical"
+    accepts_joint_views: ClassVar[bool] = True
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION
+    level: Level = 0.95
+    simultaneous: bool = True
+
+    def draw_models(
+        self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
+    ) -> Diagram:
+        """The diagram of one model, with outcome names at the corners."""
+        if len(models) != 1:
+            return super().draw_models(models, lens, rng)
+        (data,) = models.values()
+        return self.diagram_with_outcome_names(lens_views(data, lens), outcome_names(data, lens))
+
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """The diagram of joint views, with numbered outcomes."""
+        return self.diagram_with_outcome_names(views, None)
+
+    def diagram_with_outcome_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+        """The diagram of joint views whose outcomes have these names; None numbers them."""
+        raise NotImplementedError
+
+
+REST_LABEL = "rest"  # name of all other outcomes together
+
+
+def outcome_names(data: Predictions | Tally, lens: Lens) -> tuple[str, ...] | None:
+    """The names of the outcomes of a joint lens; None if they have no names.
+
+    They are the classes, the groups of classes, or the ranks of the most probable classes and the rest.
+    """
+    names = [str(label) for label in data.classes]
+    if isinstance(lens, Canonical):
+        return tuple(names)
+    if isinstance(lens, Groups):
+        return tuple(" + ".join(names[class_number(c, data.classes)] for c in block) for block in lens.blocks)
+    if isinstance(lens, TopK):
+        return (*(_name_choice(rank) for rank in range(1, lens.size + 1)), REST_LABEL)
+    return None
+
+
+def label_outcomes(view: View, names: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of the outcomes of a view, or numbers if it has no names."""
+    m = view.p.shape[1]
+    return tuple(names) if names is not None and len(names) == m else tuple(str(k) for k in range(m))
+
+
+def check_joint(view: View, name: str) -> None:
+    """Raise an error for a view without a probability vector per row."""
+    if not view.joint:
+        raise InputError(
+            "TO704",
+            f"The diagram {name} requires a probability vector per row.",
+            f"the view {view.name!r} with one probability per row",
+            "For two outcomes or a single class, use the diagram reliability; for more classes, use lens='canonical'.",
+        )
+
+
+def _name_choice(rank: int) -> str:
+    """Name the outcome with the largest probability (rank 1), the second largest, and so on.
+
+    >>> _name_choice(2), _name_choice(4)
+    ('2nd choice', '4th choice')
+    """
+    suffix = {1: "st", 2: "nd", 3: "rd"}.get(rank, "th")
+    return f"{rank}{suffix} choice"
+
 
 MAX_TALLY_BINS = 3840  # largest number of bins per axis of a tally
 
@@ -314,3 +397,94 @@ def _name_corner(corner: str) -> str:
 def _format_points(x: float) -> str:
     """Format a difference of probabilities in percentage points."""
     return f"{100 * abs(x):.1f} points"
+
+
+MIN_EXPECTED = 5.0  # expected rows of an outcome, below which χ² is inaccurate
+CHI2, BY_OUTCOME, VOTES = "chi-square", "exact by outcome", "votes"
+
+
+@dataclass(frozen=True, slots=True)
+class CellTests:
+    """The calibration test of each occupied cell of a joint view."""
+
+    binned: View  # the view with one row per occupied cell
+    statistic: Array  # (cells,) X²
+    df: Array  # (cells,) degrees of freedom
+    log_p: Array  # (cells,) log of the p-value
+    method: Array  # (cells,) null distribution: one of CHI2, BY_OUTCOME and VOTES
+    lacks_exact_test: Array  # (cells,) whether χ² rejects where it is inaccurate, and no exact test replaces it
+
+
+def evaluate_cell_tests(view: View, bin_index: Array, n_bins: int, alpha: float) -> CellTests:
+    r"""Test calibration in each cell by X² = dᵀV⁺d, with d = Σw(y − p) and the exact covariance V = Σw²(diag p − ppᵀ).
+
+    `bin_index` (n,) is the cell of each row, from 0 to `n_bins` − 1.
+
+    `chi-square`: the null distribution is χ² with the rank of V as degrees of freedom. It is inaccurate if an outcome
+    is expected fewer than 5 times. A p-value of at most `alpha` is then replaced, for rows of equal weight, by
+    `exact by outcome`: m times the smallest two-sided Poisson-binomial p-value of the m outcomes (Bonferroni), which
+    is valid for any n. `votes`: if outcomes are shares, V = Σw²(y − p)(y − p)ᵀ, and X²/n has the distribution
+    Beta(r/2, (n − r)/2) for normal residuals.
+    """
+    if view.is_rows and ((view.y > 0) & (view.y < 1)).any():
+        return _test_votes(view, bin_index, n_bins)
+    tails = VectorTails(view, bin_index, n_bins)
+    binned = tails.binned
+    wy = binned.w[:, None] * binned.y
+    log_p, method = tails.log_p(wy), np.full(len(binned.w), CHI2, dtype=object)
+    ww = binned.sums("ww")
+    expected = np.where(tails.has_no_variance, np.inf, binned.p * (binned.w**2 / ww)[:, None])
+    small_expected = (
+        (expected.min(axis=1) < MIN_EXPECTED * (1 - 1e-9)) & (log_p <= np.log(alpha + 1e-12)) & np.isfinite(log_p)
+    )
+    # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
+    uses_exact_test = small_expected & np.isclose(binned.w**2, binned.n * ww, rtol=1e-9, atol=0)
+    if uses_exact_test.any():
+        rows = np.flatnonzero(np.isin(bin_index, np.asarray(binned.bin_index)[uses_exact_test]) & (view.w > 0))
+        min_log_p = np.min([_outcome_log_p(view, rows, bin_index, n_bins, k) for k in range(view.p.shape[1])], axis=0)
+        log_p[uses_exact_test] = np.minimum(min_log_p + np.log(view.p.shape[1]), 0.0)  # Bonferroni
+        method[uses_exact_test] = BY_OUTCOME
+    return CellTests(binned, tails.statistic(wy), tails.df, log_p, method, small_expected & ~uses_exact_test)
+
+
+def _outcome_log_p(view: View, rows: Array, bin_index: Array, n_bins: int, outcome: int) -> Array:
+    """Log p-value of one outcome in each cell that contains some of these rows."""
+    p, y, w = view.p[rows, outcome].astype(np.float64), view.y[rows, outcome], view.w[rows]
+    if view.is_rows:
+        outcome_view = View(p, y, None if view.is_unweighted else w)
+    else:  # all rows of a fine cell have its mean prediction
+        ww = view.sums("ww")[rows]
+        sums = {"ww": ww, "wpp": w * p * p, "wpy": w * p * y, "wyy": w * y}
+        sums |= {"wwv": ww * p * (1 - p), "wwr": ww * np.maximum(y - 2 * p * y + p * p, 0.0)}
+        outcome_view = View(p, y, w, n=view.n[rows], sums=sums)
+    tails = CountTails(outcome_view, bin_index[rows], n_bins)
+    return tails.log_p(tails.binned.w * tails.binned.y)
+
+
+def _test_votes(view: View, bin_index: Array, n_bins: int) -> CellTests:
+    """Test each cell by the empirical covariance of its residuals, for shares of votes."""
+    binned = view.pool(bin_index, n_bins)
+    rows = np.flatnonzero(view.w > 0)
+    rows = rows[np.argsort(bin_index[rows], kind="stable")]
+    residual = view.w[rows, None] * (view.y[rows] - view.p[rows])
+    starts = np.searchsorted(bin_index[rows], np.asarray(binned.bin_index))
+    tests = [_self_normalized_test(residuals_of_cell) for residuals_of_cell in np.split(residual, starts[1:])]
+    statistic, df, log_p = (np.array(x) for x in zip(*tests, strict=True))
+    method = np.full(len(df), VOTES, dtype=object)
+    return CellTests(binned, statistic, df, log_p, method, np.zeros(len(df), dtype=bool))
+
+
+def _self_normalized_test(residual: Array) -> tuple[float, int, float]:
+    """X² of residuals (n, m), the rank of their second moments, and the log p-value."""
+    d, n = residual.sum(axis=0), len(residual)
+    second_moments = residual.T @ residual
+    diagonal = np.diagonal(second_moments)
+    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    values, vectors = np.linalg.eigh(scale[:, None] * second_moments * scale)
+    is_positive = values > 1e-10
+    rank = int(is_positive.sum())
+    x = float((((d * scale) @ vectors[:, is_positive]) ** 2 / values[is_positive]).sum())
+    if n <= rank:  # with so few rows X² always attains its maximum
+        return x, rank, 0.0
+    p = float(betaincc(rank / 2, (n - rank) / 2, min(x / n, 1.0))) if rank else 1.0
+    return x, rank, float(np.log(p)) if p > 0 else -np.inf

@@ -18,21 +18,23 @@ from trueodds.core.errors import InputError
 from trueodds.core.settings import Range
 from trueodds.core.text_direction import isolate
 from trueodds.core.typing import Array
-from trueodds.diagrams import simplex_geometry, simplex_marks, simplex_recipe
+from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_percent, format_share
 from trueodds.diagrams._style.publication import PublicationSize
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import (
     Arrows,
+    SimplexRecipe,
     add_holm_pvalues,
+    check_joint,
     default_grid,
+    label_outcomes,
     method_notes,
     panel_columns,
     stack_outcomes,
 )
 from trueodds.diagrams.simplex_geometry import CIRCUMRADIUS
-from trueodds.diagrams.simplex_recipe import SimplexRecipe
 from trueodds.diagrams.table_columns import stack_tables
 from trueodds.lenses.view import View
 
@@ -107,7 +109,7 @@ class Tetrahedron(SimplexRecipe):
     def diagram_with_outcome_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram of a joint view whose outcomes have these names; None numbers them."""
         view = views[0]
-        simplex_recipe.check_joint(view, self.name)
+        check_joint(view, self.name)
         if len(views) > 1 or view.p.shape[1] != 4:
             raise InputError(
                 "TO704",
@@ -119,7 +121,7 @@ class Tetrahedron(SimplexRecipe):
             Arrows(
                 view,
                 self.partition or default_grid(view, N_BINS_PER_AXIS),
-                simplex_recipe.label_outcomes(view, names),
+                label_outcomes(view, names),
                 view.name,
                 self.level,
             )

@@ -18,6 +18,7 @@ from trueodds.core.errors import Note
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
+from trueodds.diagrams._style.formatting import TALLY_NOTE
 from trueodds.kernels import random_label_sums, sign_flips
 from trueodds.kernels.bootstrap_sums import argsort_bins
 from trueodds.lenses.view import View
@@ -183,7 +184,7 @@ def collect_bar_notes(methods: Sequence[str], views: Sequence[View], partition: 
             )
         )
     if methods and not {"wilson", "clopper-pearson"} & set(methods) and not all(view.is_rows for view in views):
-        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
+        notes.append(TALLY_NOTE)
     if methods and partition.uses_outcomes:
         notes.append(
             Note(

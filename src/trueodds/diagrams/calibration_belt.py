@@ -15,7 +15,14 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Integer, Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, join_words, merge_notes
+from trueodds.diagrams._style.formatting import (
+    TALLY_NOTE,
+    bias_phrases,
+    format_pvalue,
+    format_range,
+    join_words,
+    merge_notes,
+)
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams.base import Diagram
@@ -136,7 +143,6 @@ class CalibrationBelt(Recipe):
         return cls(**settings)
 
     def _calibration_test(self) -> GiViTI:
-        """The test of calibration with the settings of this diagram."""
         return GiViTI(fitted=self.fitted, max_degree=self.max_degree, min_prob=self.min_prob)
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
@@ -208,7 +214,7 @@ def _notes_on_views(views: tuple[View, ...]) -> list[Note]:
         text = "Outcomes are shares of votes, which vary less than single labels: band and p-value are conservative."
         notes.append(Note("TN262", text))
     if not all(view.is_rows for view in views):
-        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
+        notes.append(TALLY_NOTE)
     return notes
 
 

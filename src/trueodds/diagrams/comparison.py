@@ -137,7 +137,8 @@ class Comparison(BinnedRecipe):
         `results` holds the result of each model over all views; None if only the views are known.
         """
         diagrams_by_model = {
-            name: [self._single_model_diagram(view) for view in views] for name, views in views_by_model.items()
+            name: [Reliability(self.partition, self.level, style=self.style, bars=self.bars)([view]) for view in views]
+            for name, views in views_by_model.items()
         }
         n_views = len(next(iter(views_by_model.values())))
         largest_errors = [
@@ -160,7 +161,7 @@ class Comparison(BinnedRecipe):
                 table += [bin_rows(diagrams[i], name), model_row(diagrams[i], name, result)]
         if len(order) > 1 and results is not None:
             table += [
-                aggregate_row(lens, name, result) for name, result in zip(diagrams_by_model, results, strict=True)
+                _overall_row(lens, name, result, {}) for name, result in zip(diagrams_by_model, results, strict=True)
             ]
         return ComparisonDiagram(
             name=self.name,
@@ -177,10 +178,6 @@ class Comparison(BinnedRecipe):
             },
             notes=tuple(dict.fromkeys([*notes, *self._collect_notes(diagrams_by_model)])),
         )
-
-    def _single_model_diagram(self, view: View) -> Diagram:
-        """The reliability diagram of one model, which provides its marks and bars."""
-        return Reliability(self.partition, self.level, style=self.style, bars=self.bars)([view])
 
     def _collect_notes(self, diagrams_by_model: Mapping[str, Sequence[Diagram]]) -> list[Note]:
         """The notes of the models' diagrams, once each, and on views that are not drawn."""
@@ -231,11 +228,6 @@ def model_row(diagram: Diagram, model_name: str, result: ModelResult) -> Columns
     return _overall_row(
         str(diagram.panels["view"][0]), model_name, result, {"low": 0.0, "high": 1.0, "share": 1.0} | totals
     )
-
-
-def aggregate_row(lens: str, model_name: str, result: ModelResult) -> Columns:
-    """The table row for the results of one model over all views of a lens."""
-    return _overall_row(lens, model_name, result, {})
 
 
 def _overall_row(view: str, model_name: str, result: ModelResult, totals: Mapping[str, Any]) -> Columns:

@@ -14,7 +14,7 @@ from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.core.typing import Array
 from trueodds.diagrams import corp_curve
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_percent, format_range, format_score, join_words
+from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent, format_range, format_score, join_words
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams.base import Diagram
@@ -241,9 +241,7 @@ class Corp(Recipe):
             )
             notes.append(Note("TN257", text))
         if not all(panel.curve.view.is_rows for panel in panels):
-            notes.append(
-                Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
-            )
+            notes.append(TALLY_NOTE)
         return notes
 
 
@@ -390,7 +388,6 @@ class CorpDiagram(UnitSquarePlot):
         return entries + shared_entries
 
     def _band_label(self) -> str:
-        """The label of the band in the legend."""
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         if not self.has_long_labels:
             return f"{level} {'consistency' if self.settings['band'] == 'consistency' else 'interval'}"

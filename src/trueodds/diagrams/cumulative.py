@@ -14,7 +14,7 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, merge_notes
+from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_phrases, format_pvalue, format_range, merge_notes
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, AXIS_STRIP_HEIGHT, add_axis_strip
 from trueodds.diagrams.base import Diagram
@@ -126,7 +126,6 @@ class Cumulative(Recipe):
 
 
 def _panel_row(residuals: CumulativeResiduals, n_views: int, *, is_drawn: bool) -> dict[str, Any]:
-    """The row of `panels` for one view."""
     title = residuals.view.name.removeprefix("class:")
     p_mad, p_r = residuals.pvalues
     text = _describe_finding(residuals) if is_drawn else ""
@@ -250,7 +249,7 @@ def _collect_notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Not
         )
         notes.append(Note("TN245", text))
     if not all(residuals.view.is_rows for residuals in residuals_by_view):
-        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
+        notes.append(TALLY_NOTE)
     return notes
 
 
@@ -460,7 +459,8 @@ class CumulativeResidualsPlot(Diagram):
         styling.set_probability_axis(ax)
         low, high = float(panel_row["y_low"]), float(panel_row["y_high"])
         ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
-        ax.set_yticks(_residual_ticks(ax, low, high))
+        ticks = styling.round_ticks(ax, low, high, (7, 5, 3), [1, 2, 2.5, 5, 10])
+        ax.set_yticks([tick for tick in ticks if tick >= low + 0.05 * (high - low)])  # others would overlap the strip
         ax.yaxis.set_major_formatter(_format_signed_points)
         ax.axhline(0, color=styling.MUTED_COLOR, linewidth=1, zorder=1.5)
         if self.has("band"):
@@ -529,17 +529,6 @@ def _draw_errors(ax: Any, panel_row: Mapping[str, Any], size: float) -> None:
         return
     style: dict[str, Any] = {"fontsize": size - 1, "color": styling.TEXT_COLOR, "ha": "right", "va": "top"}
     ax.text(1.0, float(panel_row["y_high"]), text, gid="numbers", zorder=3.5, **style)
-
-
-def _residual_ticks(ax: Any, low: float, high: float) -> list[float]:
-    """Round ticks of the residual axis above the strip, few in low axes."""
-    from matplotlib.ticker import MaxNLocator
-
-    height = styling.size_in_inches(ax)[1]
-    max_ticks = 7 if height > 2.5 else 5 if height > 1 else 3
-    ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    lowest_tick = low + 0.05 * (high - low)  # a label there would overlap the strip
-    return [float(tick) for tick in ticks if lowest_tick <= tick <= high]
 
 
 def _format_signed_points(value: float, _: Any = None) -> str:

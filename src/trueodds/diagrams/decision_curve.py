@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_range, format_share, join_words
+from trueodds.diagrams._style.formatting import TALLY_NOTE, format_range, format_share, join_words
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import MISSING, Models, match_views
@@ -179,8 +179,7 @@ class DecisionCurve(Recipe):
             )
             notes.append(Note("TN245", text))
         if not all(view.is_rows for views in views_by_model.values() for view in views):
-            text = "The data are a tally: the mean prediction of each fine cell represents its rows."
-            notes.append(Note("TN244", text))
+            notes.append(TALLY_NOTE)
         settings = {name: getattr(self, name) for name in self.setting_names()}
         if isinstance(self.thresholds, Sequence):
             settings["thresholds"] = list(self.thresholds)
@@ -374,7 +373,6 @@ class DecisionCurveDiagram(model_strips_and_table.DiagramWithStrips):
 
     @property
     def _shows_bands(self) -> bool:
-        """Whether bands are drawn."""
         return bool(self.settings["banded"]) and self.has("band")
 
     def default_title(self) -> str:
@@ -421,7 +419,8 @@ class DecisionCurveDiagram(model_strips_and_table.DiagramWithStrips):
         x_low, x_high, y_low, y_high = (float(panel_row[name]) for name in ("x_low", "x_high", "y_low", "y_high"))
         _set_threshold_axis(ax, x_low, x_high)
         styling.set_limits_above_strip(ax, y_low, y_high, self.strip_height)
-        _set_net_benefit_ticks(ax, y_low, y_high)
+        ax.set_yticks(styling.round_ticks(ax, y_low, y_high, (7, 4, 2), [1, 2, 2.5, 5, 10]))
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}".replace("-", "−"))
         is_narrow = styling.size_in_inches(ax)[0] < 3.4
         curves = [select_part_of_model(rows, name, "curve") for name in self.names]
         if self.has("none"):
@@ -469,13 +468,3 @@ def _set_threshold_axis(ax: Any, low: float, high: float) -> None:
     ax.set_xticks(ticks, [f"{100 * tick:.3g}\u00a0%" for tick in ticks])
     if width <= 2.2:  # a panel of a grid
         styling.align_outer_labels(ax)
-
-
-def _set_net_benefit_ticks(ax: Any, low: float, high: float) -> None:
-    """Set few round ticks along y, between the limits of the plot above the strip."""
-    from matplotlib.ticker import MaxNLocator
-
-    height = styling.size_in_inches(ax)[1]
-    locator = MaxNLocator(7 if height > 2.5 else 4 if height > 1 else 2, steps=[1, 2, 2.5, 5, 10])
-    ax.set_yticks([float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high])
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}".replace("-", "−"))

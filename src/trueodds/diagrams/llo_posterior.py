@@ -327,7 +327,8 @@ class LloPosteriorPlot(Diagram):
         set_odds_axis(ax, panel_row["delta_low"], panel_row["delta_high"])
         ax.set_ylim(panel_row["gamma_low"], panel_row["gamma_high"])
         if not panel_row["finite"]:
-            _draw_empty(ax, size)
+            style = {"ha": "center", "va": "center", "color": styling.MUTED_COLOR, "transform": ax.transAxes}
+            ax.text(0.5, 0.5, "no finite shift\nand slope", fontsize=size, **style)
             return
         if self.has("map"):
             resolution, is_grid = self.settings["resolution"], rows["kind"] == "grid"
@@ -351,12 +352,6 @@ class LloPosteriorPlot(Diagram):
                 ax.plot(rows["delta"][mask], rows["gamma"][mask], label=kind, **style)
         if not panel_row["identity_inside"]:
             _draw_pointer(ax, panel_row, size)
-
-
-def _draw_empty(ax: Any, size: float) -> None:
-    """Write that there is no map into empty axes."""
-    style = {"ha": "center", "va": "center", "fontsize": size, "color": styling.MUTED_COLOR, "transform": ax.transAxes}
-    ax.text(0.5, 0.5, "no finite shift\nand slope", **style)
 
 
 def _draw_pointer(ax: Any, panel_row: dict[str, Any], size: float) -> None:

@@ -66,7 +66,7 @@ class PlaneDiagram(model_strips_and_table.DiagramOfModels):
         x, y = (panel_row["x_low"], panel_row["x_high"]), (panel_row["y_low"], panel_row["y_high"])
         ax.set_xlim(x)
         ax.set_ylim(y)
-        model_strips_and_table.set_nonnegative_ticks(ax, *y)
+        ax.set_yticks([tick for tick in styling.round_ticks(ax, *y) if tick >= 0])
         width = styling.size_in_inches(ax)[0]
         x_ticks = MaxNLocator(6 if width > 3.4 else 3 if width > 1.2 else 2).tick_values(0.0, x[1])
         ax.set_xticks([float(tick) for tick in x_ticks if x[0] <= tick <= x[1]])
@@ -118,7 +118,8 @@ def describe_plane(models: Sequence[MurphyModel], results: Sequence[ModelResult]
         return describe_decomposition(models[0])
     mcb, dsc = ([model.decomposition[name] for model in models] for name in ("mcb", "dsc"))
     lowest_mcb_names, highest_dsc_names = (
-        _sorted_names(models, tied_indices(values, optimum)) for values, optimum in ((mcb, min(mcb)), (dsc, max(dsc)))
+        join_words(sorted(models[i].name for i in tied_indices(values, optimum)))
+        for values, optimum in ((mcb, min(mcb)), (dsc, max(dsc)))
     )
     return (
         f"{describe_comparison([model.name for model in models], results, SCORE_NAMES[models[0].score_name])} "
@@ -126,11 +127,6 @@ def describe_plane(models: Sequence[MurphyModel], results: Sequence[ModelResult]
         f"Highest DSC: {highest_dsc_names} ({format_error(max(dsc))}). "
         f"UNC\u00a0{format_error(models[0].decomposition['unc'])}."
     )
-
-
-def _sorted_names(models: Sequence[MurphyModel], indices: Sequence[int]) -> str:
-    """The names of the models with these indices, sorted and joined."""
-    return join_words(sorted(models[i].name for i in indices))
 
 
 def plane_limits(panels: Sequence[Sequence[MurphyModel]], mcb_results: Mapping[str, ModelResult]) -> dict[str, float]:

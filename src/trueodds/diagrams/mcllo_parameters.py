@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -513,7 +513,7 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str
                 float(x[i]), float(y[i]), styling.text_width(name, size), 1.2 * size, distance * dx, distance * dy
             )
             if (
-                _is_free(box, occupied)
+                not any(box.overlaps(other) for other in occupied)
                 and _distances_from_box(box, x, y)[is_other].min(initial=np.inf) > _MIN_NAME_DISTANCE
                 and box.left > 2
                 and box.right < width - 2
@@ -549,11 +549,6 @@ class _Box(NamedTuple):
         return not (
             self.right < other.left or other.right < self.left or self.high < other.low or other.high < self.low
         )
-
-
-def _is_free(box: _Box, occupied: Sequence[_Box]) -> bool:
-    """Whether a box overlaps none of the others."""
-    return not any(box.overlaps(other) for other in occupied)
 
 
 def _distances_from_box(box: _Box, x: Array, y: Array) -> Array:

@@ -162,12 +162,3 @@ def difference_column(rows: Sequence[Mapping[str, float]], first_model: str, siz
         for row in rows[1:]
     ]
     return f"minus {styling.shorten_text(sentence_name(first_model), 60, size)}", ["–", *cells]
-
-
-def set_nonnegative_ticks(ax: Any, low: float, high: float) -> None:
-    """Set few round ticks along y, from `low`, or 0 if it is negative, to `high`."""
-    from matplotlib.ticker import MaxNLocator
-
-    height = styling.size_in_inches(ax)[1]
-    ticks = MaxNLocator(6 if height > 2.5 else 4 if height > 1 else 2).tick_values(low, high)
-    ax.set_yticks([float(tick) for tick in ticks if max(low, 0) <= tick <= high])

@@ -15,7 +15,7 @@ from trueodds.core.settings import Level, OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.mcb_dsc_plane import PlaneDiagram, describe_plane, plane_limits
@@ -407,9 +407,7 @@ class MurphyBuilder:
             )
             notes.append(Note("TN245", text))
         if not all(model.view.is_rows for models in self.panels for model in models):
-            notes.append(
-                Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
-            )
+            notes.append(TALLY_NOTE)
         return notes
 
 
@@ -443,12 +441,10 @@ class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
 
     @property
     def _shows_bands(self) -> bool:
-        """Whether bands around the curves are drawn."""
         return self.settings["banded"] and self.has("band") and bool((self.table["part"] == "band").any())
 
     @property
     def _shows_decomposition(self) -> bool:
-        """Whether the parts of the score are drawn as curves beside it."""
         return bool(self.settings["parts"]) and self.has("parts")
 
     @property
@@ -505,7 +501,7 @@ class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
         styling.set_probability_axis(ax)
         high = float(panel_row["y_high"])
         styling.set_limits_above_strip(ax, 0.0, high, self.strip_height)
-        model_strips_and_table.set_nonnegative_ticks(ax, 0.0, high)
+        ax.set_yticks(styling.round_ticks(ax, 0.0, high))
         is_narrow = styling.size_in_inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):
             self._draw_model(
@@ -580,7 +576,6 @@ class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
                 )
 
     def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
-        """Draw the table of scores of all models below the axes."""
         tables = [select_part_of_model(rows, name, "model") for name in self.names]
         score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
         columns = model_strips_and_table.score_columns(tables, self.names[0], score, size)

@@ -285,7 +285,6 @@ def _describe_significant_ranges(band: Mapping[str, Array], sign: int, adjective
 
 
 def _format_threshold(threshold: float) -> str:
-    """Format a threshold in percent."""
     return format_percent(float(threshold))
 
 

@@ -153,11 +153,9 @@ class Reliability(BinnedRecipe):
 
     @property
     def _resamples_labels(self) -> bool:
-        """Whether the bars are computed by resampling labels."""
         return self.bars == "consistency" and self.by == "redraw"
 
     def _select_bar_function(self, rng: np.random.Generator) -> bin_intervals.BarFunction:
-        """The function that computes the bars for these settings."""
         if self._resamples_labels:
             return partial(bin_intervals.resampled_consistency_bars, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":
@@ -367,7 +365,8 @@ class ReliabilityDiagram(BinnedPlot):
         self.draw_axes(ax, low, high)
         self.draw_calibration_line(ax)
         if self._shows_gaps:
-            _draw_gaps(ax, rows)
+            style = {"facecolor": styling.GAP_COLOR, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
+            styling.draw_boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
         y, bar_low, bar_high = self.marker_positions(rows)
         if self.settings["bars"] is not None and self.has("bars"):
             _mark_cut_bars(ax, rows["mean_prediction"], bar_low, bar_high, low, high)
@@ -414,12 +413,6 @@ def _strip_edges_and_shares(rows: Mapping[str, Array], panel_row: Mapping[str, A
     occupied = np.flatnonzero(panel_row["strip"])
     n_cells = len(panel_row["strip"])
     return occupied / n_cells, (occupied + 1) / n_cells, panel_row["strip"][occupied]
-
-
-def _draw_gaps(ax: Any, rows: Mapping[str, Array]) -> None:
-    """Fill the width of each bin between its mean prediction and its event rate."""
-    style = {"facecolor": styling.GAP_COLOR, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
-    styling.draw_boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
 
 
 def _draw_crosses(ax: Any, x: Array, y: Array, is_outside: Array, *, is_wide: bool) -> None:

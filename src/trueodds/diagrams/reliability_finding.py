@@ -171,12 +171,10 @@ def describe_outside_bins(
 
 
 def _bins_phrase(n_bins: int) -> str:
-    """The number of bins with the noun."""
     return f"{n_bins} {'bins' if n_bins != 1 else 'bin'}"
 
 
 def _all_inside_text(n_bins: int, *, is_confidence_interval: bool) -> str:
-    """The sentence that no bin lies outside."""
     if is_confidence_interval:
         bins_text = "the only bin" if n_bins == 1 else f"all {_bins_phrase(n_bins)}"
         return f"In {bins_text} the interval contains the mean prediction."

@@ -244,7 +244,7 @@ class RiskCoveragePlot(Diagram):
         styling.set_probability_axis(ax)
         high, max_coverage = float(panel_row["y_high"]), float(panel_row["coverage"])
         ax.set_ylim(-high * self.strip_height / (1 - self.strip_height), high)
-        ax.set_yticks(_risk_ticks(ax, high))
+        ax.set_yticks(styling.round_ticks(ax, 0, high, steps=[1, 2, 2.5, 5, 10]))
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
         x = rows["coverage"]
         if self.has("unanswered") and float(panel_row["coverage"]) < 1:
@@ -301,12 +301,3 @@ def _format_confidence(confidence: float) -> str:
         if text != "100":
             return f"{text}\u00a0%"
     return ">99.999\u00a0%"
-
-
-def _risk_ticks(ax: Any, high: float) -> list[float]:
-    """Round ticks of the risk axis, few in low axes."""
-    from matplotlib.ticker import MaxNLocator
-
-    height = styling.size_in_inches(ax)[1]
-    ticks = MaxNLocator(6 if height > 2.5 else 4 if height > 1 else 2, steps=[1, 2, 2.5, 5, 10]).tick_values(0, high)
-    return [float(tick) for tick in ticks if 0 <= tick <= high]

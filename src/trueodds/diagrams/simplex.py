@@ -337,6 +337,7 @@ def _draw_ellipses(ax: Any, rows: Mapping[str, Array], tail: Array) -> None:
     It contains the observed frequency, the head of the arrow, with probability `level` if the cell is calibrated.
     """
     from matplotlib.collections import EllipseCollection
+    from matplotlib.patches import Polygon
 
     shapes = EllipseCollection(
         rows["ellipse_long"],
@@ -352,15 +353,8 @@ def _draw_ellipses(ax: Any, rows: Mapping[str, Array], tail: Array) -> None:
         label="ellipses",
         alpha=0.8,
     )
-    shapes.set_clip_path(_triangle_clip(ax))
+    shapes.set_clip_path(Polygon(simplex_geometry.TRIANGLE, transform=ax.transData))  # no frequency lies outside
     ax.add_collection(shapes, autolim=False)
-
-
-def _triangle_clip(ax: Any) -> Any:
-    """The triangle as a clip path, because no frequency lies outside."""
-    from matplotlib.patches import Polygon
-
-    return Polygon(simplex_geometry.TRIANGLE, transform=ax.transData)
 
 
 def _draw_names(ax: Any, names: tuple[str, ...], size: float, points_per_side: float, *, is_single_panel: bool) -> None:

@@ -18,7 +18,7 @@ from trueodds.core.typing import Array
 from trueodds.data.class_names import looks_like_a_number
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import simplex_geometry
-from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bin_intervals import is_significant
@@ -250,7 +250,7 @@ def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) 
         text = "Outcomes are shares of votes. Cells are tested with the empirical covariance of residuals, not exactly."
         notes.append(Note("TN243", text))
     if not all(cell_arrows.view.is_rows for cell_arrows in arrows):
-        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
+        notes.append(TALLY_NOTE)
     if not simultaneous:
         text = (
             f"Cells are tested without adjustment: up to {100 * (1 - level):.3g} % are significant for a calibrated "

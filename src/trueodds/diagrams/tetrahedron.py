@@ -440,7 +440,6 @@ def _static_svg(data: dict[str, Any]) -> str:
 
 
 def _html_legend(diagram: Diagram) -> str:
-    """The legend of the interactive picture as HTML."""
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
     correction = "Holm correction over all cells" if diagram.settings["simultaneous"] else "unadjusted"
     panel_row = diagram.panel_values(0)

@@ -171,7 +171,6 @@ class Training(BinnedRecipe):
         }
 
     def _panel_row(self, lens_name: str, table: Mapping[str, Array]) -> dict[str, Any]:
-        """The single row of `panels`."""
         lowest_loss_rows = np.flatnonzero(table["lowest_log_loss"])
         n_miscalibrated = int(is_significant(table["pvalue"][lowest_loss_rows], self.level).sum())
         n_runs, n_epochs = len(set(table["run"])), len(table["run"])
@@ -351,7 +350,10 @@ class TrainingPlot(Diagram):
         runs = self.runs
         if 1 < len(runs) <= len(_RUN_COLORS):
             entries += [
-                (Line2D([], [], markersize=4, **_run_style(i, len(runs))), _short_name(run))
+                (
+                    Line2D([], [], markersize=4, **_run_style(i, len(runs))),
+                    styling.shorten_text(run, _MAX_NAME_WIDTH, 8.5),
+                )
                 for i, run in enumerate(runs)
             ]
         elif len(runs) > 1:
@@ -434,11 +436,6 @@ class TrainingPlot(Diagram):
                 label="lowest log loss",
                 **_LOWEST_LOSS_STYLE,
             )
-
-
-def _short_name(run: str) -> str:
-    """The name of a run, cut to the width of a legend entry."""
-    return styling.shorten_text(run, _MAX_NAME_WIDTH, 8.5)
 
 
 def _replace_infinite(values: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -289,3 +290,14 @@ def _round_ticks(low: float, high: float, max_ticks: int) -> list[float]:
         return ticks
     linear_ticks = MaxNLocator(max_ticks, steps=[1, 2, 5, 10]).tick_values(low, high)
     return [float(f"{tick:.6g}") for tick in linear_ticks if max(low, 1e-300) <= tick <= high]
+
+
+def round_ticks(
+    ax: Any, low: float, high: float, max_ticks: tuple[int, int, int] = (6, 4, 2), steps: Sequence[float] | None = None
+) -> list[float]:
+    """Round ticks along y from `low` to `high`; `max_ticks` bounds their number in high, medium and low axes."""
+    from matplotlib.ticker import MaxNLocator
+
+    height = size_in_inches(ax)[1]
+    n_ticks = max_ticks[0 if height > 2.5 else 1 if height > 1 else 2]
+    return [float(tick) for tick in MaxNLocator(n_ticks, steps=steps).tick_values(low, high) if low <= tick <= high]

@@ -18,8 +18,15 @@ from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, BinnedPlot
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_comparison_text import describe_comparison, format_error
-from trueodds.diagrams.model_results import MISSING, ModelResult, Models, match_views, measure_models
+from trueodds.diagrams.model_results import (
+    MISSING,
+    ModelResult,
+    Models,
+    describe_comparison,
+    format_error,
+    match_views,
+    measure_models,
+)
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_name
 from trueodds.diagrams.reliability import Reliability

@@ -10,8 +10,7 @@ import numpy as np
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import join_words
-from trueodds.diagrams.model_comparison_text import describe_comparison, format_error, tied_indices
-from trueodds.diagrams.model_results import ModelResult
+from trueodds.diagrams.model_results import ModelResult, describe_comparison, format_error, tied_indices
 from trueodds.diagrams.model_styles import COLORS, MARKERS, legend_name
 from trueodds.diagrams.murphy_curves import MurphyModel
 from trueodds.diagrams.murphy_finding import SCORE_NAMES, describe_decomposition

@@ -11,7 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import panel_grid, styling
 from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_comparison_text import format_error, format_interval
+from trueodds.diagrams.model_results import format_error, format_interval
 from trueodds.diagrams.model_styles import COLORS, sentence_name
 
 LINE_SPACING = 1.45  # distance between lines of the table, in multiples of the font size

@@ -19,8 +19,14 @@ from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.mcb_dsc_plane import PlaneDiagram, describe_plane, plane_limits
-from trueodds.diagrams.model_comparison_text import describe_comparison
-from trueodds.diagrams.model_results import MISSING, ModelResult, Models, match_views, measure_models
+from trueodds.diagrams.model_results import (
+    MISSING,
+    ModelResult,
+    Models,
+    describe_comparison,
+    match_views,
+    measure_models,
+)
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, marks_thresholds
 from trueodds.diagrams.murphy_curves import MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
 from trueodds.diagrams.murphy_finding import SCORE_NAMES, describe_curves, format_score_range

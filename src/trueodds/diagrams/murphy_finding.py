@@ -10,8 +10,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style.formatting import format_percent, join_words
-from trueodds.diagrams.model_comparison_text import describe_comparison, format_error
-from trueodds.diagrams.model_results import ModelResult
+from trueodds.diagrams.model_results import ModelResult, describe_comparison, format_error
 from trueodds.diagrams.murphy_curves import MurphyModel
 from trueodds.diagrams.table_columns import Columns
 

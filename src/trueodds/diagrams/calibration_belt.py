@@ -169,7 +169,7 @@ class CalibrationBelt(Recipe):
             lens=lens_name(views),
             table=stack_tables(tables),
             panels=rows_to_columns(panels),
-            settings={field.name: getattr(self, field.name) for field in fields(self)},
+            settings=self._settings,
             notes=(*merge_notes(notes_by_view), *_notes_on_views(views)),
         )
 

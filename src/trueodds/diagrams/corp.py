@@ -152,7 +152,7 @@ class Corp(Recipe):
             lens=lens_name(views),
             table=stack_tables([panel.table_columns() for panel in panels]),
             panels=self._panel_columns(panels),
-            settings={name: getattr(self, name) for name in self.setting_names()} | {"bins": n_bins},
+            settings=self._settings | {"bins": n_bins},
             notes=tuple(self._collect_notes(panels, len(views))),
         )
 

@@ -180,15 +180,13 @@ class DecisionCurve(Recipe):
             notes.append(Note("TN245", text))
         if not all(view.is_rows for views in views_by_model.values() for view in views):
             notes.append(TALLY_NOTE)
-        settings = {name: getattr(self, name) for name in self.setting_names()}
-        if isinstance(self.thresholds, Sequence):
-            settings["thresholds"] = list(self.thresholds)
+        thresholds_setting = list(self.thresholds) if isinstance(self.thresholds, Sequence) else self.thresholds
         return DecisionCurveDiagram(
             name=self.name,
             lens=lens_name(first_views),
             table=stack_tables(tables),
             panels=rows_to_columns(rows),
-            settings=settings | {"models": names, "banded": shows_bands},
+            settings=self._settings | {"thresholds": thresholds_setting, "models": names, "banded": shows_bands},
             notes=tuple(dict.fromkeys(notes)),
         )
 

@@ -121,12 +121,7 @@ class LloPosterior(Recipe):
             lens=lens_name(views),
             table=stack_tables(tables),
             panels=rows_to_columns(rows),
-            settings={
-                "posteriors": self.posteriors,
-                "prior": self.prior,
-                "resolution": self.resolution,
-                "min_prob": self.min_prob,
-            },
+            settings=self._settings,
             notes=tuple(dict.fromkeys(notes)),
         )
 

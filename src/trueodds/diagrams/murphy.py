@@ -275,8 +275,8 @@ class MurphyBuilder:
             lens=lens,
             table=stack_tables(table),
             panels=self._panel_columns(score_results, mcb_results),
-            settings={
-                **{name: getattr(recipe, name) for name in recipe.setting_names()},
+            settings=recipe._settings
+            | {
                 "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
                 "parts": self.shows_decomposition,
                 "banded": self.shows_bands,

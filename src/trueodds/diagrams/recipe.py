@@ -44,6 +44,11 @@ class Recipe(Settings):
         """Names of the settings that `draw` may pass."""
         return dataclass_settings(cls)
 
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """The settings by name, as a diagram records them."""
+        return {name: getattr(self, name) for name in dataclass_settings(type(self))}
+
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Any:
         """Build the recipe from the settings that `draw` passes; the diagram's name in the registry is not used."""

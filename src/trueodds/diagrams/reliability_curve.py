@@ -162,7 +162,7 @@ class ReliabilityCurve(Recipe):
             lens=lens_name(views),
             table=stack_tables([panel.table_columns(shares) for panel, shares in zip(panels, strips, strict=True)]),
             panels=rows_to_columns(rows),
-            settings={name: getattr(self, name) for name in self.setting_names()} | {"bins": n_bins},
+            settings=self._settings | {"bins": n_bins},
             notes=tuple(self._collect_notes(panels)),
         )
 

@@ -136,12 +136,7 @@ class RiskCoverage(Recipe):
             lens=view.name,
             table=stack_tables([table]),
             panels=rows_to_columns([_panel_row(view, curve, omits_unanswered)]),
-            settings={
-                "n_queries": curve.n_queries,
-                "level": self.level,
-                "resamples": self.resamples,
-                "band": "pointwise",
-            },
+            settings=self._settings | {"n_queries": curve.n_queries, "band": "pointwise"},
         )
 
 

@@ -125,12 +125,7 @@ class Simplex(SimplexRecipe):
             tables = [
                 table | triangle.ellipse_columns(cell_level) for table, triangle in zip(tables, arrows, strict=True)
             ]
-        settings = {
-            "partition": str(arrows[0].partition),
-            "level": self.level,
-            "simultaneous": self.simultaneous,
-            "ellipses": self.ellipses,
-        }
+        settings = self._settings | {"partition": str(arrows[0].partition)}
         if self.ellipses:
             settings["level_of_each_ellipse"] = cell_level
         notes = method_notes(arrows, self.level, simultaneous=self.simultaneous)

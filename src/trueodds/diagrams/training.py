@@ -126,11 +126,7 @@ class Training(BinnedRecipe):
             lens=str(lens),
             table=table,
             panels=rows_to_columns([self._panel_row(str(lens), table)]),
-            settings={
-                "partition": None if self.partition is None else str(self.partition),
-                "level": self.level,
-                "resamples": self.resamples,
-            },
+            settings=self._settings | {"partition": None if self.partition is None else str(self.partition)},
             notes=tuple(dict.fromkeys(notes)),
         )
 

@@ -14,7 +14,14 @@ from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.core.typing import Array
 from trueodds.diagrams import corp_curve
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent, format_range, format_score, join_words
+from trueodds.diagrams._style.formatting import (
+    TALLY_NOTE,
+    capitalize_first,
+    format_percent,
+    format_range,
+    format_score,
+    join_words,
+)
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams.base import Diagram
@@ -293,7 +300,7 @@ def _describe_segments(panel: CorpPanel, band: str, level: float) -> str:
         phrases.append(f"deviates in {n_omitted} shorter {'segment' if n_omitted == 1 else 'segments'}")
     body = _join_phrases(phrases)
     band_name = "simultaneous" if band == "honest" else band
-    return f"{body[0].upper()}{body[1:]} (outside the {100 * level:.4g}\u00a0% {band_name} band)."
+    return f"{capitalize_first(body)} (outside the {100 * level:.4g}\u00a0% {band_name} band)."
 
 
 def _join_phrases(phrases: Sequence[str]) -> str:

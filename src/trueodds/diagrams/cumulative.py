@@ -421,10 +421,6 @@ class CumulativeResidualsPlot(Diagram):
             return "Where does confidence deviate from accuracy?"
         return "Where do predictions deviate from outcomes?"
 
-    def caption(self) -> str:
-        """The view, ECCE-R and its p-value."""
-        return f"{self.panels['title'][0]}: {self.panels['aside'][0]}"
-
     def axis_labels(self) -> tuple[str, str]:
         """Share of rows along x, cumulative residual along y."""
         order = "least confident first" if self.lens == "confidence" else "lowest score first"

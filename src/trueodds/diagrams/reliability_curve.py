@@ -15,7 +15,7 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import BinCount, Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_phrases, format_probabilities
+from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_phrases, capitalize_first, format_probabilities
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams.base import Diagram
@@ -426,7 +426,7 @@ def describe_finding(
     n_omitted = len(segments) - len(shown_segments)
     rest = f", and {n_omitted} smaller {'error' if n_omitted == 1 else 'errors'} elsewhere" if n_omitted else ""
     body = "; ".join(segment_texts)
-    return f"{body[0].upper()}{body[1:]}{rest}. {mean_text}"
+    return f"{capitalize_first(body)}{rest}. {mean_text}"
 
 
 MIN_OPAQUE_EFFECTIVE_N = 20  # effective sample size below which the band is drawn fainter

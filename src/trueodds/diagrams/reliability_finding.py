@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.formatting import capitalize_first, format_percent
 from trueodds.diagrams.bins import BinnedView
 from trueodds.lenses.view import View
 
@@ -159,9 +159,9 @@ def describe_outside_bins(
     expected_text = f"{expected_outside_text(n_bins, level)} expected if calibrated"
     is_significant = jointly_outside or simultaneous
     if not is_significant and is_explained_by_chance(n_bins, n_outside, level):
-        return f"{_capitalize_first(text)} ({expected_text})."
+        return f"{capitalize_first(text)} ({expected_text})."
     named_text = _named_bins_phrase(table, n_outside)
-    segment_text = _capitalize_first(describe_segments(table, is_confidence=view_name == "confidence"))
+    segment_text = capitalize_first(describe_segments(table, is_confidence=view_name == "confidence"))
     if not is_significant:
         return f"{segment_text}: {text}{named_text} ({expected_text})."
     if is_confidence_interval:
@@ -196,8 +196,3 @@ def describe_finding(
         return text
     title = f"{'Largest error: ' if is_largest else ''}{view_name.removeprefix('class:')}"
     return f"{title}, ECE\u00a0{binned.calibration_error:.4f}. {text}"
-
-
-def _capitalize_first(text: str) -> str:
-    """Capitalize the first letter and leave the others as they are."""
-    return text[:1].upper() + text[1:]

@@ -9,6 +9,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import legend_placement, styling
+from trueodds.diagrams._style.formatting import capitalize_first
 from trueodds.diagrams._style.panel_grid import (
     BOTTOM_MARGIN,
     DEFAULT_FONT_SIZE,
@@ -209,7 +210,7 @@ def _grid_summary(diagram: DiagramContent, n_panels: int) -> str:
     order = f"{diagram.view_order} first."
     if n_views > n_panels:
         return f"{diagram.summary} Shown: {n_panels} of {n_views} views, {order}"
-    return f"{diagram.summary} {_capitalize_first(order)}"
+    return f"{diagram.summary} {capitalize_first(order)}"
 
 
 def _draw_panels(
@@ -278,11 +279,6 @@ def _draw_first_view(diagram: DiagramContent, ax: Any, font_size: float) -> Any:
             title = f"1 of {n_views}: {view_title}"
         first_view = first_view.present(title=title)
     return _draw_single_panel(first_view, ax)
-
-
-def _capitalize_first(text: str) -> str:
-    """Capitalize the first letter and leave the others as they are."""
-    return text[:1].upper() + text[1:]
 
 
 def new_figure(dpi: float | None, width: float, height: float, **kwargs: Any) -> Any:

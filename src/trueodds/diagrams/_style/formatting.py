@@ -71,6 +71,11 @@ def join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def capitalize_first(text: str) -> str:
+    """Capitalize the first letter and leave the others as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def bias_phrases(name: str) -> tuple[str, str]:
     """Verb phrases for the view of this name: if events are more frequent than predicted, and if less frequent."""
     return ("is underconfident", "is overconfident") if name == "confidence" else ("underpredicts", "overpredicts")

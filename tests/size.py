@@ -21,10 +21,10 @@ PACKAGE = Path(__file__).parents[1] / "src" / "trueodds"
 SMALL_MODULE = 60  # lines of code
 WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of functions that convert to or from JSON
 LIMITS = {
-    "modules": 581,
+    "modules": 582,
     "lines of code": 65_287,
-    "lines of docstrings": 24_777,
-    "modules under 60 lines of code": 150,
+    "lines of docstrings": 24_808,
+    "modules under 60 lines of code": 151,
     "public methods of the largest class": 34,
     "places that ask for Predictions or Tally": 63,
     "functions that convert to or from JSON": 102,

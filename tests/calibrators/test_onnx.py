@@ -14,7 +14,9 @@ from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
 # Members that are mixtures of softmax(W log p + b) for two classes, for more, and with what settings.
-SMOOTH = ("identity", "temperature", "ensemble_temperature", "bias_corrected_temperature", "structured", "vector")
+SMOOTH = (
+    "identity", "temperature", "ensemble_temperature", "shift", "bias_corrected_temperature", "structured", "vector"
+)  # fmt: skip
 BINARY = (*SMOOTH, "matrix", "dirichlet", "llo", "platt", "beta", "boldness")
 CASES = [(name, 2, {}) for name in BINARY] + [(name, 4, {}) for name in (*SMOOTH, "matrix", "dirichlet")]
 CASES += [

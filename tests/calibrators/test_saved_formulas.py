@@ -58,6 +58,11 @@ def mcllo(P: np.ndarray, parameters: dict[str, Any]) -> np.ndarray:
     return softmax(gamma * (logs(P) - logs(P)[:, [baseline]]) + tau)
 
 
+def shift(P: np.ndarray, parameters: dict[str, Any]) -> np.ndarray:
+    q = P * np.exp(parameters["bias"])
+    return q / q.sum(axis=1, keepdims=True)
+
+
 def prior_shift(P: np.ndarray, parameters: dict[str, Any]) -> np.ndarray:
     q = P * np.array(parameters["ratios"])
     return q / q.sum(axis=1, keepdims=True)
@@ -104,6 +109,7 @@ FORMULAS: dict[str, Any] = {
     "identity": lambda P, parameters: P,
     "temperature": temperature,
     **dict.fromkeys(("vector", "bias_corrected_temperature", "matrix", "dirichlet"), linear),
+    "shift": shift,
     "structured": structured,
     "ensemble_temperature": ensemble,
     **dict.fromkeys(("llo", "boldness"), llo),

@@ -31,6 +31,7 @@ from trueodds.tallies.softmax_likelihood import Likelihood
 # Every method that sums fit, how, and the passes that 120 rows of three classes take (one is the census).
 FITS: list[tuple[str, dict[str, Any], int]] = [
     ("temperature", {}, 5),
+    ("shift", {}, 8),
     ("bias_corrected_temperature", {}, 10),
     ("vector", {}, 10),
     ("vector", {"penalty": 0}, 10),

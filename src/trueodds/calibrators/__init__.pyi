@@ -24,6 +24,9 @@ class EnsembleTemperature(Calibrator):
 class TopVsAll(Calibrator):
     def __init__(self, *, calibrator: Any = ..., classes: Any = ..., logits: Any = ...) -> None: ...
 
+class Shift(Calibrator):
+    def __init__(self, *, min_prob: Any = ..., classes: Any = ..., logits: Any = ...) -> None: ...
+
 class BiasCorrectedTemperature(Calibrator):
     def __init__(self, *, min_prob: Any = ..., classes: Any = ..., logits: Any = ...) -> None: ...
 
@@ -173,6 +176,7 @@ identity = Identity
 temperature = Temperature
 ensemble_temperature = EnsembleTemperature
 top_vs_all = TopVsAll
+shift = Shift
 bias_corrected_temperature = BiasCorrectedTemperature
 llo = LLO
 platt = Platt

@@ -49,7 +49,7 @@ _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     "rps": ("ranked probability score",),
     "ici": ("integrated calibration index", "eavg"),
     "calibration_in_the_large": ("mean calibration", "mean difference", "mean bias", "mean gap"),
-    "calibration_in_the_large | cox": ("citl", "calibration in the large"),
+    "calibration_in_the_large | cox | shift": ("citl", "calibration in the large"),
     "o_e": (
         "oe ratio", "observed expected", "observed to expected", "observed to expected ratio", "e:o", "eo ratio",
         "expected observed ratio",
@@ -58,9 +58,8 @@ _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     "hosmer_lemeshow": ("hl", "hl test", "hosmer lemeshow test"),
     "spiegelhalter": ("spiegelhalter z", "spiegelhalter z test", "spiegelhalter test", "z test"),
     "consistency": ("consistency resampling", "consistency test"),
-    "cox": (
-        "cox test", "cox regression", "calibration slope", "calibration intercept", "slope", "intercept",
-    ),
+    "cox": ("cox test", "cox regression", "calibration slope", "slope"),
+    "cox | shift": ("calibration intercept", "intercept"),
     "giviti": ("giviti test",),
     # calibrators
     "temperature": ("temperature scaling", "temp scaling", "ts"),
@@ -76,6 +75,7 @@ _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     "bbq": ("bayesian binning", "bayesian binning into quantiles"),
     "venn_abers": ("va", "ivap", "cvap", "venn abers predictor"),
     "ensemble_temperature": ("ets", "ensemble temperature scaling"),
+    "shift": ("intercept only", "intercept recalibration", "intercept update", "recalibration in the large"),
     "bias_corrected_temperature": ("bcts", "bias corrected temperature scaling"),
     "scaling_binning": ("scaling binning calibrator", "platt binning"),
     "spline": ("spline calibration", "splines"),

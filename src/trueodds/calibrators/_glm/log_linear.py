@@ -106,9 +106,10 @@ def format_range(x: Array) -> str:
 class LogLinearRows:
     """Rows of a log-linear model, in column-major arrays, which the compiled sums need."""
 
-    x: Array  # (n, K) logs of probabilities, or logits
+    x: Array  # (n, K) logs of probabilities, or logits; (n, 0) if only biases are fitted
     Y: Array  # (n, K) outcome shares
     w: Array  # (n,) weights above 0
+    offset: Array | None = None  # (n, K) added to the log-linear scores
 
 
 def prepare_rows(data: FitData, *, subtract_max: bool = False) -> LogLinearRows:
@@ -159,7 +160,8 @@ def fit_log_linear(
         Strength and center of the ridge penalty, and the first point.
     shared_features : bool
         θ (K, d + 1) holds the weights of each class and its bias. If True, the features of every class are the
-        logarithms of all classes (d = K, a full matrix W). If False, its own logarithm is the only one (d = 1).
+        logarithms of all classes (d = K, a full matrix W), or none (d = 0). If False, its own logarithm is the only
+        one (d = 1).
     tying : ndarray of shape (K (d + 1), m), optional
         Matrix T by which θ = Tφ depends on fewer parameters φ (m,), which are then fitted in place of θ. The first of
         them must be a slope that all classes share, and the others the K biases, with equal penalties.
@@ -202,7 +204,7 @@ def _minimize_penalized(
             log_linear_likelihood, theta=theta, shared_features=shared_features, tying=tying, with_hessian=with_hessian
         )
 
-    if max(strengths.size, k * (k + 1 if shared_features else 2)) <= MAX_NEWTON_PARAMETERS:
+    if len(strengths if tying is None else tying) <= MAX_NEWTON_PARAMETERS:
         ridge = Ridge(_add_identifying_penalty(strengths, k, shared_features, tying), center)
         return minimize_newton(
             lambda theta: data.sum(likelihood_of_rows(theta)), initial, ridge, min_gain=min_gain,
@@ -222,7 +224,7 @@ def log_linear_likelihood(
 ) -> Likelihood:
     """The likelihood of θ (or φ, with `tying`) and its derivatives, summed over rows; see `fit_log_linear`."""
     features = rows.x if shared_features else rows.x[:, :, None]
-    return softmax_by_class(features, rows.Y, rows.w, theta, tying=tying, with_hessian=with_hessian)
+    return softmax_by_class(features, rows.Y, rows.w, theta, offset=rows.offset, tying=tying, with_hessian=with_hessian)
 
 
 def _add_identifying_penalty(strengths: Array, k: int, shared_features: bool, tying: Array | None) -> Array:
@@ -247,7 +249,8 @@ def _add_identifying_penalty(strengths: Array, k: int, shared_features: bool, ty
 
 def _hessian_diagonal(rows: LogLinearRows, shared_features: bool) -> Array:
     """The diagonal of the Hessian at the identity, summed over rows, (K, d + 1)."""
-    q, features = softmax(rows.x), rows.x if shared_features else rows.x[:, :, None]
+    q = softmax(rows.x if rows.offset is None else rows.offset)
+    features = rows.x if shared_features else rows.x[:, :, None]
     variances = rows.w[:, None] * q * (1 - q)
     weight_curvatures = (
         variances.T @ features**2 if features.ndim == 2 else np.einsum("nk,nkd->kd", variances, features**2)

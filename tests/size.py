@@ -21,21 +21,21 @@ PACKAGE = Path(__file__).parents[1] / "src" / "trueodds"
 SMALL_MODULE = 60  # lines of code
 WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of functions that convert to or from JSON
 LIMITS = {
-    "modules": 582,
-    "lines of code": 65_287,
-    "lines of docstrings": 24_808,
-    "modules under 60 lines of code": 151,
+    "modules": 524,
+    "lines of code": 64_669,
+    "lines of docstrings": 24_708,
+    "modules under 60 lines of code": 126,
     "public methods of the largest class": 34,
     "places that ask for Predictions or Tally": 63,
-    "functions that convert to or from JSON": 102,
-    "names of methods outside their module": 754,
+    "functions that convert to or from JSON": 42,
+    "names of methods outside their module": 747,
     "numbers named in capitals": 635,
     "functions entered by measure without an interval": 177,
     "files entered by measure without an interval": 37,
     "functions entered by measure with an interval": 320,
     "files entered by measure with an interval": 55,
-    "functions entered by audit": 1_008,
-    "files entered by audit": 170,
+    "functions entered by audit": 1_003,
+    "files entered by audit": 169,
 }
 NO_CODE = {
     tokenize.COMMENT,

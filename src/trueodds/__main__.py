@@ -101,17 +101,17 @@ def _exit_with_signal_code() -> NoReturn:
 
 
 def _exit_now(code: int) -> NoReturn:
-    """Flush the output, call the functions registered with `atexit`, and end the process.
+    """Call the functions registered with `atexit`, flush the output, and end the process.
 
     Python would first release every object and library, which takes a fifth of a second after an audit.
     """
     import atexit
     from contextlib import suppress
 
+    atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
             stream.flush()
-    atexit._run_exitfuncs()
     os._exit(code)
 
 

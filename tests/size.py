@@ -184,7 +184,7 @@ def sizes() -> dict[str, int]:
     }
 
 
-def test_lines() -> int:
+def count_test_lines() -> int:
     """Number of lines of the tests, which has no limit, because every corrected fault adds a test."""
     return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in Path(__file__).parent.rglob("*.py"))
 
@@ -194,7 +194,7 @@ def main() -> int:
     numbers, entries = sizes(), dict(calls())
     for name, number in (numbers | entries).items():
         sys.stdout.write(f"{number:8,}  {name} (limit {LIMITS[name]:,})\n")
-    sys.stdout.write(f"{test_lines():8,}  lines of tests\n")
+    sys.stdout.write(f"{count_test_lines():8,}  lines of tests\n")
     is_above = [number > LIMITS[name] for name, number in numbers.items()]
     return int(any(is_above) or any(number > 1.01 * LIMITS[name] for name, number in entries.items()))
 

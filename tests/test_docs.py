@@ -14,7 +14,10 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import trueodds as to
 
 ROOT = Path(__file__).parents[1]
 LIBRARIES = {  # that a page needs
@@ -133,3 +136,33 @@ def test_the_readme_shows_what_its_python_prints() -> None:
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_steps_of_how_it_works_are_those_of_the_call() -> None:
+    """Every function that the page names is entered by the call that it describes, in the file that it links."""
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = (rng.random(500) < p).astype(int)
+    calls: set[tuple[str, str]] = set()
+
+    def note_call(frame: types.FrameType, event: str, _: object) -> None:
+        if event == "call":
+            calls.add((frame.f_code.co_filename, frame.f_code.co_qualname.split(".<locals>")[0]))
+
+    sys.setprofile(note_call)
+    try:
+        to.measure(y, p, "ece")
+    finally:
+        sys.setprofile(None)
+    page = ROOT / "docs" / "how_it_works.md"
+    steps = re.findall(r"\[`([\w.]+)`\]\(\.\./(src/[\w/]+\.py)\)", page.read_text(encoding="utf-8"))
+    assert len(steps) > 15
+    not_entered = [
+        (name, path)
+        for name, path in steps
+        if not any(
+            file == str(ROOT / path) and call in (name, f"{name}.__init__", f"{name}.__post_init__")
+            for file, call in calls
+        )
+    ]
+    assert not not_entered

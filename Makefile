@@ -39,7 +39,7 @@ test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(if $(ASCII),$(ASCII_LOCALE)) $(BIN)/python -m pytest -n 2 $(SELECTED) $(ARGS)
 
 # The foundations and the rules of the code, for use while working.
-FAST := house terminology import_cycles prose docstrings
+FAST := house import_cycles prose docstrings
 check: $(VENV)/.test ## lint, types, and the basic tests, in less than a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .

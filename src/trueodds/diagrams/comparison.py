@@ -14,8 +14,8 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_percent
-from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams._style.formatting import format_level, format_percent
+from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, BinnedPlot
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import (
@@ -200,13 +200,7 @@ class Comparison(BinnedRecipe):
                 "model fall outside."
             )
             merged_notes.append(Note("TN246", text))
-        if n_views > MAX_PANELS:
-            text = (
-                f"Only the {MAX_PANELS} views with the largest errors of {n_views} are drawn. The table contains"
-                " all of them."
-            )
-            merged_notes.append(Note("TN245", text))
-        return merged_notes
+        return [*merged_notes, *panel_limit_notes(n_views, ComparisonDiagram.view_order)]
 
 
 RESULT_COLUMNS = tuple(ModelResult.__dataclass_fields__)
@@ -335,7 +329,7 @@ class ComparisonDiagram(model_strips_and_table.DiagramWithStrips, BinnedPlot):
                 entries.append((Line2D([], [], color=COLORS[i], linewidth=1.2, **style), legend_name(name)))
             elif self.has("strip"):
                 entries.append((Patch(facecolor=COLORS[i], alpha=0.55), legend_name(name)))
-        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        level = format_level(self.settings["level"])
         if self.settings["bars"] is not None:
             is_consistency = self.settings["bars"] == "consistency"
             if self.has("bars"):

@@ -14,13 +14,13 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
 from trueodds.diagrams._style.styling import set_odds_axis
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.recipe import Recipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, view_title
 
 OUTER_POSTERIOR = 0.01  # the posterior whose contour determines the limits of the axes
 _MARGIN = 0.06  # share of the range of τ and γ that the axes extend beyond the outermost contour
@@ -110,12 +110,8 @@ class LloPosterior(Recipe):
         rows = [
             self._panel_row(view, likelihood, low, high) for view, likelihood in zip(views, likelihoods, strict=True)
         ]
-        if len(views) > MAX_PANELS:
-            text = (
-                f"Only the {MAX_PANELS} least probable of {len(views)} views are drawn. For the others the "
-                "table contains only the best fit and the identity."
-            )
-            notes.append(Note("TN245", text))
+        table_content = "For the others the table contains only the best fit and the identity."
+        notes += panel_limit_notes(len(views), LloPosteriorPlot.view_order, table_content)
         return LloPosteriorPlot(
             name=self.name,
             lens=lens_name(views),
@@ -165,7 +161,7 @@ class LloPosterior(Recipe):
         identity_drop = likelihood.log_likelihood_drop(_IDENTITY_THETA)
         posterior_predicted = float(likelihood.posterior(identity_drop))
         posterior_of_fit = float(likelihood.posterior(np.zeros(())))
-        title = view.name.removeprefix("class:")
+        title = view_title(view.name)
         is_identity_inside = bool((low <= _IDENTITY_THETA).all() and (high >= _IDENTITY_THETA).all())
         if likelihood.has_finite_maximum:
             aside = f"posterior {format_posterior(posterior_predicted).replace('under', '<').replace('over', '>')}"

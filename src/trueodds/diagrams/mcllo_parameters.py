@@ -17,7 +17,8 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams._style.formatting import format_level
+from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
 from trueodds.diagrams._style.styling import set_odds_axis
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
@@ -25,7 +26,7 @@ from trueodds.diagrams.llo_likelihood import select_weighted_rows
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE, MclloModel
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, view_title
 
 
 @dataclass(frozen=True)
@@ -101,27 +102,18 @@ class MclloParameters(BaselineRecipe):
         """The parameters of each view, those farthest from (1, 1) first."""
         notes: list[Note] = []
         fitted_views = [self._fit_view(view, notes) for view in views]
-        order = decreasing_order(fitted_view.distance for fitted_view in fitted_views)
-        views, fitted_views = tuple(views[i] for i in order), [fitted_views[i] for i in order]
-        limits = axis_limits([fitted_view.table for fitted_view in fitted_views[:MAX_PANELS]])
-        rows = [
-            self._panel_row(view, fitted_view, len(views)) | limits
-            for view, fitted_view in zip(views, fitted_views, strict=True)
-        ]
-        baseline = self.baseline_index(views[0])
-        if len(views) > MAX_PANELS:
-            text = (
-                f"Only the {MAX_PANELS} views farthest from (1, 1) of {len(views)} are drawn. The table "
-                "contains all of them."
-            )
-            notes.append(Note("TN245", text))
+        fitted_views = [fitted_views[i] for i in decreasing_order(view_fit.distance for view_fit in fitted_views)]
+        limits = axis_limits([view_fit.table for view_fit in fitted_views[:MAX_PANELS]])
+        notes += panel_limit_notes(len(views), MclloParametersPlot.view_order)
+        first = fitted_views[0].view
+        baseline = baseline_index(self.baseline_index(first), first.p.shape[1]) if first.joint else None
         return MclloParametersPlot(
             name=self.name,
             lens=lens_name(views),
-            table=stack_tables([fitted_view.table for fitted_view in fitted_views]),
-            panels=rows_to_columns(rows),
+            table=stack_tables([view_fit.table for view_fit in fitted_views]),
+            panels=rows_to_columns([self._panel_row(view_fit, len(views)) | limits for view_fit in fitted_views]),
             settings={
-                "baseline": baseline_index(baseline, views[0].p.shape[1]) if views[0].joint else None,
+                "baseline": baseline,
                 "min_prob": self.min_prob,
                 "level": self.level,
                 "ellipses": self.ellipses,
@@ -130,12 +122,12 @@ class MclloParameters(BaselineRecipe):
         )
 
     def _fit_view(self, view: View, notes: list[Note]) -> FittedView:
-        """Fit the model to a view. Adds to `notes`."""
+        """Adds to `notes`."""
         P, Y, _ = select_weighted_rows(view)
         min_prob = resolve_min_prob(view, self.min_prob)
         notes += replacement_notes(P, Y, min_prob)
         model = MclloModel.from_view(view, self.baseline_index(view), min_prob, self.name)
-        names = self.class_names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
+        names = self.class_names(view.p.shape[1]) if view.joint else ("", view_title(view.name))
         baseline = str(names[model.baseline])
         theta = np.asarray(model.mle.theta).reshape(-1, 2)
         covariance = np.full((len(theta), 2, 2), np.nan)
@@ -153,18 +145,18 @@ class MclloParameters(BaselineRecipe):
         labels = [str(names[j]) for j in model.free_classes][: len(theta)]
         table = wald_table(view.name, labels, theta, covariance, self.level)
         distance = float(np.abs(theta - [1.0, 0.0]).sum(axis=1).max(initial=0.0))
-        return FittedView(table, baseline, distance)
+        return FittedView(view, table, baseline, distance)
 
-    def _panel_row(self, view: View, fitted_view: FittedView, n_panels: int) -> dict[str, Any]:
-        """The row of `panels` for one view, without the limits of the axes."""
-        table = fitted_view.table
+    def _panel_row(self, view_fit: FittedView, n_panels: int) -> dict[str, Any]:
+        """The row of `panels` without the limits of the axes."""
+        view, table = view_fit.view, view_fit.table
         is_estimate = table["kind"] == "estimate"
         n_classes, n_outside = int(is_estimate.sum()), int(table["outside"][is_estimate].sum())
-        title = view.name.removeprefix("class:")
+        title = view_title(view.name)
         return {
             "view": view.name,
             "title": title,
-            "baseline": fitted_view.baseline,
+            "baseline": view_fit.baseline,
             "aside": _summarize_fits(table, is_estimate),
             "finding": _describe_finding(table, is_estimate, title, view.joint, self.level, n_panels),
             "n": view.n_rows,
@@ -177,6 +169,7 @@ class MclloParameters(BaselineRecipe):
 class FittedView(NamedTuple):
     """The fit of one view."""
 
+    view: View
     table: dict[str, Array]  # its rows of the table of the diagram
     baseline: str  # name of the baseline class
     distance: float  # largest |γ − 1| + |log δ| of a class; 0 without a finite fit
@@ -396,7 +389,7 @@ class MclloParametersPlot(Diagram):
         inside_style, outside_style = (
             style if self.has("marks") else {"color": style["color"]} for style in (_INSIDE_STYLE, _OUTSIDE_STYLE)
         )
-        region = f"{100 * self.settings['level']:.4g}\u00a0% {'ellipse' if self._shows_ellipses else 'region'}"
+        region = f"{format_level(self.settings['level'])} {'ellipse' if self._shows_ellipses else 'region'}"
         any_inside = bool((n_classes > n_outside).any())
         if any_inside:
             entries.append((Line2D([], [], **line_style, **inside_style), f"{region} contains it"))

@@ -27,14 +27,14 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.recipe import lens_name
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, view_title
 
 MAX_LINES, MAX_LINES_IN_GRID = 24, 12  # for each outcome, in a single panel and in a grid; more lines would merge
 
@@ -131,12 +131,8 @@ class RecalibrationLines(BaselineRecipe):
                 "fewer rows are fainter and thinner."
             )
             notes.append(Note("TN249", text))
-        if len(paths) > MAX_PANELS:
-            text = (
-                f"Only the {MAX_PANELS} views with the largest change of {len(paths)} are drawn. For the others "
-                "the table contains only the predicted probabilities and the fit."
-            )
-            notes.append(Note("TN245", text))
+        table_content = "For the others the table contains only the predicted probabilities and the fit."
+        notes += panel_limit_notes(len(paths), RecalibrationLinesPlot.view_order, table_content)
         rows = [_panel_row(path, len(paths)) for path in paths]
         settings = {"posteriors": self.posteriors, "prior": self.prior, "min_prob": self.min_prob}
         if any(view.joint for view in views):
@@ -350,7 +346,7 @@ def binary_path(
     min_prob = resolve_min_prob(view, min_prob)
     spec = LloSpec(min_prob)
     calibration_map = spec.fit(P, Y, w)
-    x, title = log_ratio(P, min_prob), view.name.removeprefix("class:")
+    x, title = log_ratio(P, min_prob), view_title(view.name)
 
     def path_point(tau: float, gamma: float) -> tuple[Array, float]:
         """Probabilities recalibrated by this shift and slope, and their posterior probability of calibration."""

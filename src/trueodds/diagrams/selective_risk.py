@@ -15,7 +15,7 @@ from trueodds.core.settings import Count, Level
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.formatting import format_level, format_percent
 from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, AXIS_STRIP_HEIGHT, add_axis_strip
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BandDraws, Recipe
@@ -220,7 +220,7 @@ class RiskCoveragePlot(Diagram):
         if self.has("curve"):
             entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), "most confident first"))
         if self.has("band"):
-            level = f"{100 * self.settings['level']:.4g}\u00a0%"
+            level = format_level(self.settings["level"])
             scope = ", pointwise" if self.has_long_labels else ""
             entries.append((Patch(facecolor=styling.STRIP_COLOR, alpha=0.45), f"{level} band{scope}"))
         if self.has("random"):

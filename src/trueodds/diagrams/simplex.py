@@ -13,6 +13,7 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.typing import Array
 from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_level
 from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import lens_name
@@ -216,17 +217,15 @@ def rival_view(view: View, outcome: int, rival: int, name: str, totals: tuple[Ar
 MAX_CELLS_WITH_WIDE_EDGES = 60  # cells of a panel, beyond which wide edges would hide the shades
 
 
-class SimplexDiagram(Diagram):
+class SimplexDiagram(simplex_marks.ArrowDiagram):
     """One triangle for three outcomes, or one for each class with its rival and the rest.
 
-    The arrow of a cell points from its mean prediction to the frequency of the outcomes, and its shade is the share of
-    the rows. The arrows of cells whose difference is significant (the column `beyond` of the table) are dark, with an
-    ellipse around the tail that contains the head if the cell is calibrated; the others are faded.
+    The shade of a cell is its share of the rows. An ellipse around the tail of a significant arrow contains its head if
+    the cell is calibrated.
     """
 
     layers = ("cells", "arrows", "faded", "ellipses", "key")
     figure_size = (6.4, 5.6)
-    row_noun = "cells"
     view_order = "strongest evidence"
     aspect_ratio = 1.0
     hides_axes = True
@@ -237,21 +236,13 @@ class SimplexDiagram(Diagram):
             return "For each class, its closest rival and the rest: do frequencies match predictions?"
         return "Do the observed frequencies of the three outcomes match the predictions?"
 
-    def caption(self) -> str:
-        """The number of significant cells; the corners identify the view."""
-        return str(self.panels["aside"][0])
-
-    def axis_labels(self) -> tuple[str, str]:
-        """How to read the arrows, below the triangle."""
-        return "Tail: predicted, head: observed", ""
-
     def legend(self) -> list[tuple[Any, str]]:
         """The arrows, shades and ellipses."""
         from matplotlib.lines import Line2D
 
-        entries = simplex_marks.legend_entries(self, self.panel_values(0))
+        entries = simplex_marks.legend_entries(self)
         if "ellipse_long" in self.table and self.has("ellipses") and simplex_marks.significance_shown(self)[0]:
-            level = f"{100 * self.settings['level_of_each_ellipse']:.4g}\u00a0%"
+            level = format_level(self.settings["level_of_each_ellipse"])
             handle = Line2D(
                 [], [], linestyle="none", marker="o", markerfacecolor="none", markeredgecolor=styling.TEXT_COLOR
             )

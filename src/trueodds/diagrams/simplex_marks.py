@@ -9,14 +9,32 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_share
+from trueodds.diagrams._style.formatting import format_level, format_share
 from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams.base import Diagram
 
 SIGNIFICANT_COLOR, FADED_COLOR = styling.OUTSIDE_COLOR, "#5C6670"
 # Opacity of the arrow of the least frequent cell, and how much more the most frequent cell has.
 MIN_OPACITY, OPACITY_RANGE = 0.18, 0.72
 ARROW_WIDTHS = {"beyond": 0.026, "faded": 0.012}  # width of an arrow shaft in inches, in a separate figure
 DOT_AREAS = (10.0, 90.0)  # in square points, of the dot of the least and of the most frequent cell
+
+
+class ArrowDiagram(Diagram):
+    """Arrows from mean prediction to observed frequency in the cells of a triangle or a tetrahedron.
+
+    The arrows of cells whose difference is significant (the column `beyond` of the table) are dark, the others faded.
+    """
+
+    row_noun = "cells"
+
+    def caption(self) -> str:
+        """The number of significant cells; the corners identify the view."""
+        return str(self.panels["aside"][0])
+
+    def axis_labels(self) -> tuple[str, str]:
+        """How to read the arrows, below them."""
+        return "Tail: predicted, head: observed", ""
 
 
 def draw_arrows(ax: Any, tail: Array, head: Array, arrow_kind: str, **style: Any) -> Any:
@@ -92,12 +110,12 @@ def draw_key(ax: Any, panel_row: Mapping[str, Any], box: tuple[float, float, flo
     return bar
 
 
-def legend_entries(diagram: Any, panel_row: Mapping[str, Any]) -> list[tuple[Any, str]]:
+def legend_entries(diagram: Diagram) -> list[tuple[Any, str]]:
     """The legend entries of significant arrows, other arrows, and shades of cells, each if it is drawn."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
+    panel_row, level = diagram.panel_values(0), format_level(diagram.settings["level"])
     correction = "Holm" if diagram.settings["simultaneous"] else "unadjusted"
     suffix = f" ({level}, {correction})"
     entries: list[tuple[Any, str]] = []
@@ -115,7 +133,7 @@ def legend_entries(diagram: Any, panel_row: Mapping[str, Any]) -> list[tuple[Any
     return entries
 
 
-def significance_shown(diagram: Any) -> tuple[bool, bool]:
+def significance_shown(diagram: Diagram) -> tuple[bool, bool]:
     """Whether some cell of the drawn panels is significant, and whether some is not."""
     cells, n_significant = (diagram.panels[name][:MAX_PANELS] for name in ("cells", "cells_beyond"))
     return bool(n_significant.sum()), bool((cells > n_significant).any())

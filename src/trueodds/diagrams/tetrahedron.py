@@ -20,7 +20,7 @@ from trueodds.core.text_direction import isolate
 from trueodds.core.typing import Array
 from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_percent, format_share
+from trueodds.diagrams._style.formatting import format_level, format_percent, format_share
 from trueodds.diagrams._style.publication import PublicationSize
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import (
@@ -117,23 +117,11 @@ class Tetrahedron(SimplexRecipe):
                 f"{view.p.shape[1]} outcomes in the view {view.name!r}",
                 "Use the diagram simplex or lens='groups:[[…],[…],[…],[…]]' with four groups.",
             )
-        arrows = [
-            Arrows(
-                view,
-                self.partition or default_grid(view, N_BINS_PER_AXIS),
-                label_outcomes(view, names),
-                view.name,
-                self.level,
-            )
-        ]
+        partition = self.partition or default_grid(view, N_BINS_PER_AXIS)
+        arrows = [Arrows(view, partition, label_outcomes(view, names), view.name, self.level)]
         tables = add_holm_pvalues(arrows, self.level, simultaneous=self.simultaneous)
-        settings: dict[str, Any] = {
-            "partition": str(arrows[0].partition),
-            "level": self.level,
-            "simultaneous": self.simultaneous,
-            "azimuth": float(self.azimuth),
-            "elevation": float(self.elevation),
-        }
+        angles = {"azimuth": float(self.azimuth), "elevation": float(self.elevation)}
+        settings = self._settings | {"partition": str(partition)} | angles
         notes = tuple(method_notes(arrows, self.level, simultaneous=self.simultaneous))
         return TetrahedronDiagram(
             self.name, view.name, stack_tables(tables), panel_columns(arrows, tables), settings, notes
@@ -144,38 +132,25 @@ class Tetrahedron(SimplexRecipe):
 MAX_WIDTH_WITH_NAMES, MAX_HEIGHT_WITH_NAMES, MAX_NAME_WIDTH = 1.88, 1.28, 0.6
 
 
-class TetrahedronDiagram(Diagram):
+class TetrahedronDiagram(simplex_marks.ArrowDiagram):
     """The tetrahedron viewed from `azimuth` and `elevation`; `to_html` writes a page that can rotate it."""
 
     layers = ("cells", "arrows", "faded", "key")
     figure_size = (6.4, 5.8)
-    row_noun = "cells"
 
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         return "Do the observed frequencies of the four outcomes match the predictions?"
 
-    def caption(self) -> str:
-        """The number of significant cells; the corners identify the view."""
-        return str(self.panels["aside"][0])
-
-    def axis_labels(self) -> tuple[str, str]:
-        """How to read the arrows, below the tetrahedron."""
-        return "Tail: predicted, head: observed", ""
-
     def legend(self) -> list[tuple[Any, str]]:
         """The arrows and shades."""
         from matplotlib.lines import Line2D
 
-        return simplex_marks.legend_entries(self, self.panel_row()) or [(Line2D([], [], linestyle="none"), "")]
-
-    def panel_row(self) -> dict[str, Any]:
-        """The only row of `panels`."""
-        return self.panel_values(0)
+        return simplex_marks.legend_entries(self) or [(Line2D([], [], linestyle="none"), "")]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw the tetrahedron from its viewing angles."""
-        rows, panel_row = dict(self.rows(panel)), self.panel_row()
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
         corners = simplex_geometry.projection_matrix(self.settings["azimuth"], self.settings["elevation"])
         size = styling.font_size(ax)
         has_key = self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
@@ -440,7 +415,7 @@ def _static_svg(data: dict[str, Any]) -> str:
 
 
 def _html_legend(diagram: Diagram) -> str:
-    level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
+    level = format_level(diagram.settings["level"])
     correction = "Holm correction over all cells" if diagram.settings["simultaneous"] else "unadjusted"
     panel_row = diagram.panel_values(0)
     low, high = format_share(panel_row["share_low"]), format_share(panel_row["share_high"])

@@ -18,6 +18,7 @@ from trueodds.core.settings import Level, Resamples
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_level
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bin_intervals import is_significant, wilson_intervals
 from trueodds.diagrams.recipe import BinnedRecipe
@@ -362,7 +363,7 @@ class TrainingPlot(Diagram):
         if self.has("threshold"):
             entries.append((Line2D([], [], **_THRESHOLD_STYLE), f"p = {100 * (1 - level):.3g}\u00a0%"))
         if self.has("intervals"):
-            entries.append((Patch(facecolor=styling.MUTED_COLOR, alpha=0.22), f"{100 * level:.4g}\u00a0% interval"))
+            entries.append((Patch(facecolor=styling.MUTED_COLOR, alpha=0.22), f"{format_level(level)} interval"))
         return entries or [(Line2D([], [], **_run_style(0, 1)), "each epoch")]
 
     def draw_panel(self, ax: Any, panel: int) -> None:

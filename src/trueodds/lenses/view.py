@@ -464,3 +464,12 @@ def count_views(views: Sequence[View]) -> str:
     kinds = {view.name.partition(":")[0] for view in views}
     nouns = {"class": "classes", "predicted": "predicted classes"}
     return f"{len(views)} {nouns.get(kinds.pop(), 'views') if len(kinds) == 1 else 'views'}"
+
+
+def view_title(name: str) -> str:
+    """Return the name of a view as texts and pictures show it: the name of the class alone, if it is one class.
+
+    >>> view_title("class:cat"), view_title("confidence")
+    ('cat', 'confidence')
+    """
+    return name.removeprefix("class:")

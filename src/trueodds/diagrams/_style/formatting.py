@@ -16,6 +16,11 @@ def format_percent(x: float) -> str:
     return f"{100 * x:.{2 if is_near_end else 1}f}\u00a0%"
 
 
+def format_level(level: float) -> str:
+    """Format a confidence level as a percentage with at most four digits, such as 95 % or 99.9 %."""
+    return f"{100 * level:.4g}\u00a0%"
+
+
 def format_share(share: float) -> str:
     """Format a share of rows in a few characters: a whole percentage, or two significant digits below 9.5 %."""
     return f"{100 * share:.0f}\u00a0%" if share >= 0.095 else f"{100 * share:.2g}\u00a0%"
@@ -40,7 +45,7 @@ def format_range(low: float, high: float, template: str = "from {}\u00a0% to {}"
     >>> [format_range(*ends).replace("\u00a0", " ") for ends in ((0.02, 0.144), (0.994, 0.9991), (0.5, 0.5))]
     ['from 2 % to 14 %', 'from 99.4 % to 99.91 %', 'at 50 %']
     """
-    for formatter in (_rounded_percent, format_percent, _four_digit_percent):
+    for formatter in (_rounded_percent, format_percent, format_level):
         first, last = formatter(low), formatter(high)
         if first != last:
             return template.format(first.removesuffix("\u00a0%"), last)
@@ -107,11 +112,6 @@ def _rounded_percent(x: float) -> str:
     if x < 5e-5:
         return f"{100 * x:.1g}\u00a0%"
     return f"{100 * x:.0f}\u00a0%" if 0.0095 <= x <= 0.9905 else format_percent(x)
-
-
-def _four_digit_percent(x: float) -> str:
-    """Format a probability as a percentage with four significant digits."""
-    return f"{100 * x:.4g}\u00a0%"
 
 
 def format_score(value: float) -> str:

@@ -179,13 +179,13 @@ def _height_above_panels(header: Header, summary: str | None) -> float:
     )
 
 
-def panel_limit_notes(n_views: int, view_order: str) -> list[Note]:
-    """Return the note TN245 that not every view is drawn, if there are more than `MAX_PANELS`."""
+def panel_limit_notes(
+    n_views: int, view_order: str, table_content: str = "The table contains all of them."
+) -> list[Note]:
+    """Return the note TN245 that not every view is drawn, if there are more than `MAX_PANELS`.
+
+    `table_content` is a sentence on what the table contains of the views that are not drawn.
+    """
     if n_views <= MAX_PANELS:
         return []
-    return [
-        Note(
-            "TN245",
-            f"Only {MAX_PANELS} of {n_views} views are drawn, {view_order} first. The table contains all of them.",
-        )
-    ]
+    return [Note("TN245", f"Only {MAX_PANELS} of {n_views} views are drawn, {view_order} first. {table_content}")]

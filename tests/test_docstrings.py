@@ -11,6 +11,7 @@ import pytest
 
 import trueodds as to
 from trueodds.calibrators import CALIBRATORS
+from trueodds.core.docstrings import docstring_sections
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
@@ -36,9 +37,7 @@ METHODS = {
 
 
 def sections(obj: Any) -> dict[str, str]:
-    """The text of each section of a docstring by its title; the summary and what follows it under ''."""
-    parts = re.split(r"^(\w[\w ]*)\n-{3,}$\n?", inspect.cleandoc(obj.__doc__ or ""), flags=re.M)
-    return {"": parts[0].strip()} | dict(zip(parts[1::2], (text.strip("\n") for text in parts[2::2]), strict=True))
+    return docstring_sections(obj.__doc__)
 
 
 def described(text: str) -> list[str]:
@@ -58,6 +57,7 @@ def check_form(obj: Any) -> dict[str, str]:
         assert title not in parts or re.match(r"\S.*\n[ ]{4}\S", parts[title]), (
             f"{title} has no entry with a text below it"
         )
+    assert not re.search(r" as in `\w+`$", "\n".join(parts.values()), flags=re.M), "a shared entry is unknown"
     assert ">>>" not in "".join(text for title, text in parts.items() if title != "Examples"), (
         "examples stand in Examples"
     )

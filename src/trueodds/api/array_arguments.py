@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, describe_mismatch, keyword_names, too_many_arguments_error
 from trueodds.core.suggestions import did_you_mean, resolve_synonym
@@ -113,6 +114,7 @@ def _accept_combined_arguments(
     `combine_arrays` gets the positional arguments of the call, after `y_true` and `y_prob` have been inserted if they
     were passed by keyword.
     """
+    insert_shared_parameters(function)
     signature, name = inspect.signature(function), getattr(function, "__name__", "")
     keywords = keyword_names(signature.parameters.values())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -19,6 +19,7 @@ from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.calibrator_predictions import class_names_array
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.fitting import fit, has_integer_weights
+from trueodds.core.docstrings import docstring_sections
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, checks_arguments
 from trueodds.core.typing import Array
@@ -280,7 +281,7 @@ def _merge_docstrings(spec_type: type[CalibratorSpec]) -> str:
     It has the sections of the calibrator's settings, the parameters and attributes that every estimator has, and an
     example of its own.
     """
-    sections, shared_sections = _docstring_sections(spec_type), _docstring_sections(Calibrator)
+    sections, shared_sections = docstring_sections(spec_type.__doc__), docstring_sections(Calibrator.__doc__)
     shared_entries = re.split(r"\n(?=\S)", shared_sections["Parameters"])
     names = {field.name for field in dataclasses.fields(spec_type)}
     parameter_entries = [sections["Parameters"]] if "Parameters" in sections else []
@@ -295,13 +296,6 @@ def _merge_docstrings(spec_type: type[CalibratorSpec]) -> str:
     order = ("Parameters", "Attributes", "See Also", "Notes", "References", "Examples")
     section_texts = [f"{title}\n{'-' * len(title)}\n{merged[title]}" for title in order if title in merged]
     return "\n\n".join([sections[""], *section_texts]) + "\n"
-
-
-def _docstring_sections(documented: type) -> dict[str, str]:
-    """Return the text of each section of a numpydoc docstring by title; the text before the first section under ''."""
-    split_docstring = re.split(r"^(\w[\w ]*)\n-{3,}$\n", inspect.cleandoc(documented.__doc__ or ""), flags=re.M)
-    summary, *titles_and_texts = [text.strip("\n") for text in split_docstring]
-    return {"": summary} | dict(zip(titles_and_texts[::2], titles_and_texts[1::2], strict=True))
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, describe
 from trueodds.core.signatures import check_constructor
 from trueodds.core.suggestions import suggest_names
@@ -92,7 +93,14 @@ Positive = Annotated[float, Range(0, closed="neither")]
 
 
 class Settings:
-    """Base class of dataclasses that validate their settings; subclasses with more checks call `__post_init__`."""
+    """Base class of dataclasses that validate their settings; subclasses with more checks call `__post_init__`.
+
+    The docstring of a subclass may refer to entries of others (see `core.docstrings.insert_shared_parameters`).
+    """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        insert_shared_parameters(cls)
 
     def __new__(cls, *args: Any, **settings: Any) -> Self:
         """Create the object; a setting that it does not have raises TO202."""

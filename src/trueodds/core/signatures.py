@@ -8,6 +8,7 @@ from functools import cache, wraps
 from inspect import Parameter
 from typing import Any, TypeVar, cast
 
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError
 from trueodds.core.registry import call_by_name
 from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
@@ -52,6 +53,7 @@ def checks_arguments(function: F) -> F:
 
     `help`, `inspect` and type checkers see the function as it is written.
     """
+    insert_shared_parameters(function)
     signature = inspect.signature(function)
     name = function.__qualname__.removesuffix(".__init__")
 

@@ -45,12 +45,7 @@ class AdaptiveError(AverageError):
     ----------
     partition : Partition, default=EqualMass(15)
         The ranges of each class.
-    distance : str or callable, default="tv"
-        Distance between mean prediction and event rate, as for `BinnedError`.
-    order : float, default=1.0
-        Power of the average over ranges. Infinity takes the worst range.
-    min_count : int, default=1
-        Minimum number of rows of a range in the search for the worst range (``order=inf``).
+    distance, order, min_count : as in `BinnedError`
 
     Raises
     ------

@@ -20,19 +20,11 @@ class AverageError(BinnedError):
 
     Parameters
     ----------
-    partition : Partition, optional
-        The bins. The default is 15 uniform bins for a binary view and the median-variance tree for a joint view.
-    distance : str or callable, default="tv"
-        Distance between mean prediction and event rate, as for `BinnedError`.
-    order : float, default=1.0
-        Power of the average over bins. Infinity takes the worst bin.
-    min_count : int, default=1
-        Minimum number of rows of a bin in the search for the worst bin (``order=inf``).
+    partition, distance, order, min_count : as in `BinnedError`
 
     Raises
     ------
-    InputError
-        TO203 if the distance or the partition is unknown. TO205 if bins of one score are used with a joint view.
+    InputError : as in `BinnedError`
 
     See Also
     --------

@@ -225,7 +225,13 @@ class ProperScore(Mean):
 
 
 def require_one_score(view: View, name: str) -> None:
-    """Raise InputError for a joint view if the estimator needs one score per row."""
+    """Raise InputError for a joint view if the estimator needs one score per row.
+
+    Raises
+    ------
+    InputError
+        TO205 if the view has a vector per row.
+    """
     if view.joint:
         raise InputError(
             "TO205",
@@ -236,7 +242,13 @@ def require_one_score(view: View, name: str) -> None:
 
 
 def require_single_rows(view: View, name: str) -> None:
-    """Raise InputError for cells of many rows if the estimator needs single rows."""
+    """Raise InputError for cells of many rows if the estimator needs single rows.
+
+    Raises
+    ------
+    InputError
+        TO205 if the view holds cells of many rows.
+    """
     if not view.is_rows:
         raise InputError(
             "TO205",

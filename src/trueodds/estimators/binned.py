@@ -295,19 +295,14 @@ class MaxError(BinnedError):
 
     Parameters
     ----------
-    partition : Partition, optional
-        The bins. The default is 15 uniform bins for a binary view and the median-variance tree for a joint view.
-    distance : str or callable, default="tv"
-        Distance between prediction and event rate, as for `BinnedError`.
-    order : float, default=inf
-        Power of the average over bins. Infinity takes the worst bin.
+    partition, distance : as in `BinnedError`
+    order : float, default=inf, as in `BinnedError`
     min_count : int, default=1
         Minimum number of rows of a bin in the search for the worst bin. Use at least 10 for a report.
 
     Raises
     ------
-    InputError
-        TO203 if the distance or the partition is unknown. TO205 if bins of one score are used with a joint view.
+    InputError : as in `BinnedError`
 
     See Also
     --------
@@ -344,19 +339,13 @@ class RootMeanSquareError(BinnedError):
 
     Parameters
     ----------
-    partition : Partition, optional
-        The bins. The default is 15 uniform bins for a binary view and the median-variance tree for a joint view.
-    distance : str or callable, default="tv"
-        Distance between prediction and event rate, as for `BinnedError`.
-    order : float, default=2.0
-        Power of the average over bins.
-    min_count : int, default=1
-        Minimum number of rows of a bin in the search for the worst bin (``order=inf``).
+    partition, distance : as in `BinnedError`
+    order : float, default=2.0, as in `BinnedError`
+    min_count : as in `BinnedError`
 
     Raises
     ------
-    InputError
-        TO203 if the distance or the partition is unknown. TO205 if bins of one score are used with a joint view.
+    InputError : as in `BinnedError`
 
     See Also
     --------

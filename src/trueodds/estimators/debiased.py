@@ -272,13 +272,11 @@ class DebiasedL1(_DebiasedError):
 
     Parameters
     ----------
-    partition : Partition, default=EqualMass("auto")
-        The bins: ⌈n^(2/5)⌉ equal-mass bins by default. They must not depend on the outcomes.
+    partition : as in `DebiasedL2`
 
     Raises
     ------
-    InputError
-        TO203 if a setting is invalid. TO205 if the view has a vector per row.
+    InputError : as in `DebiasedL2`
 
     See Also
     --------

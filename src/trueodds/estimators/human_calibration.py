@@ -183,8 +183,7 @@ class DistributionError(VoteMean):
 
     Raises
     ------
-    InputError
-        TO205 if the view holds cells of many rows.
+    InputError : as in `require_single_rows`
 
     Notes
     -----

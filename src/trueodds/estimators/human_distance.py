@@ -23,8 +23,7 @@ class HumanDistance(VoteMean):
 
     Raises
     ------
-    InputError
-        TO205 if the view holds cells of many rows.
+    InputError : as in `require_single_rows`
 
     See Also
     --------

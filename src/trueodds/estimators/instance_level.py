@@ -38,8 +38,7 @@ class InstanceError(Estimator):
 
     Raises
     ------
-    InputError
-        TO205 if the view has a vector per row.
+    InputError : as in `require_one_score`
 
     Notes
     -----

@@ -155,15 +155,11 @@ class MedianDistance(Quantile):
 
     Parameters
     ----------
-    smoother : {"loess", "lowess", "isotonic"}, default="loess"
-        The calibration curve, as for `IntegratedIndex`.
-    span : float, optional
-        Share of the weight in each window of "loess" (default 0.75) or "lowess" (default 2/3).
+    smoother, span : as in `IntegratedIndex`
 
     Raises
     ------
-    InputError
-        TO203 if the smoother is unknown or the span is outside (0, 1]. TO205 if the view has a vector per row.
+    InputError : as in `IntegratedIndex`
 
     See Also
     --------
@@ -206,15 +202,11 @@ class NinthDecile(Quantile):
 
     Parameters
     ----------
-    smoother : {"loess", "lowess", "isotonic"}, default="loess"
-        The calibration curve, as for `IntegratedIndex`.
-    span : float, optional
-        Share of the weight in each window of "loess" (default 0.75) or "lowess" (default 2/3).
+    smoother, span : as in `IntegratedIndex`
 
     Raises
     ------
-    InputError
-        TO203 if the smoother is unknown or the span is outside (0, 1]. TO205 if the view has a vector per row.
+    InputError : as in `IntegratedIndex`
 
     See Also
     --------
@@ -252,15 +244,11 @@ class WorstDistance(IntegratedIndex):
 
     Parameters
     ----------
-    smoother : {"loess", "lowess", "isotonic"}, default="loess"
-        The calibration curve, as for `IntegratedIndex`.
-    span : float, optional
-        Share of the weight in each window of "loess" (default 0.75) or "lowess" (default 2/3).
+    smoother, span : as in `IntegratedIndex`
 
     Raises
     ------
-    InputError
-        TO203 if the smoother is unknown or the span is outside (0, 1]. TO205 if the view has a vector per row.
+    InputError : as in `IntegratedIndex`
 
     See Also
     --------

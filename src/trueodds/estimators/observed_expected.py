@@ -74,8 +74,7 @@ class CalibrationInTheLarge(_StatisticOfTotals):
 
     Raises
     ------
-    InputError
-        TO205 if the view has a vector per row.
+    InputError : as in `require_one_score`
 
     See Also
     --------
@@ -133,8 +132,7 @@ class ObservedExpected(_StatisticOfTotals):
 
     Raises
     ------
-    InputError
-        TO205 if the view has a vector per row.
+    InputError : as in `require_one_score`
 
     See Also
     --------

@@ -128,8 +128,7 @@ class LogLoss(DecomposableScore):
 
     Parameters
     ----------
-    decomposition : {"calibration-refinement"}, optional
-        Decomposition of the score on the cells of a partition, reported in `parts`. See Notes.
+    decomposition : {"calibration-refinement"}, optional, as in `Brier`
     partition : Partition, optional
         Cells of the decomposition. The default is 15 uniform bins, and the median-variance tree for vectors.
     min_prob : float, default=0.0
@@ -278,8 +277,7 @@ class Spherical(ProperScore):
 
     Raises
     ------
-    InputError
-        TO205 if the view holds cells of many rows.
+    InputError : as in `require_single_rows`
 
     Notes
     -----

@@ -236,12 +236,7 @@ class RecalibratedLogLoss(RecalibratedMeasure):
 
     Parameters
     ----------
-    calibrator : str or CalibratorSpec, default="temperature"
-        A name of `trueodds list calibrators`, or an instance with its settings.
-    folds : int, default=5
-        Number of random parts of the rows. Rows of one cluster stay together.
-    rng : int, default=0
-        Seed of the random parts.
+    calibrator, folds, rng : as in `RecalibratedError`
     min_prob : float, default=0.0
         Smallest probability inside the logarithm, as for `log_loss`.
 

@@ -63,8 +63,7 @@ class AreaUnderRiskCoverage(RiskCoverageMeasure):
 
     Raises
     ------
-    InputError
-        TO205 if the view has a vector per row.
+    InputError : as in `require_one_score`
 
     See Also
     --------

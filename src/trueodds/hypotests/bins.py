@@ -37,10 +37,7 @@ class BinByBin(HasPartition, ViewTest):
         Correction over the bins. "redraw" compares the smallest p-value with the smallest p-value of each null draw
         (min-p), which is exact for any bins and fills the column `joint` of the parts. "asymptotic" uses Holm's
         correction (column `holm`).
-    redraw : {"labels", "both"}, default="labels"
-        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
-    resamples : int, default=999
-        Number of null draws with ``null="redraw"``.
+    redraw, resamples : as in `ViewTest`
     partition : Partition, optional
         Bins. Default: 15 uniform bins for a binary view, the median-variance tree for a joint view.
 

@@ -244,10 +244,7 @@ class MeanEmbedding(ViewTest):
     ----------
     null : {"redraw", "asymptotic"}, default="redraw"
         Null distribution: labels drawn from the predicted probabilities (exact), or χ².
-    redraw : {"labels", "both"}, default="labels"
-        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
-    resamples : int, default=999
-        Number of null draws with ``null="redraw"``.
+    redraw, resamples : as in `ViewTest`
     locations : int or (array, array), default=5
         Number of test locations, or the locations (T, s): T (J, m), or (J,) for a binary view, and the outcome s (J,)
         of each.

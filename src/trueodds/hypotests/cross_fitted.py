@@ -160,12 +160,7 @@ class DecisionRegretTest(CrossFittedTest):
 
     Parameters
     ----------
-    null : {"asymptotic"}, default="asymptotic"
-        Null distribution: Student's t.
-    redraw : {"labels"}, default="labels"
-        Not used: the null distribution needs no draws.
-    resamples : int, default=999
-        Not used: the null distribution needs no draws.
+    null, redraw, resamples : as in `CrossFittedTest`
     statistic : Estimator, optional
         Decision regret with its costs. Default: `decision_regret` with a cost of 1 for every wrong class.
 

@@ -78,10 +78,7 @@ class KS(_CumulativeResidualTest):
     ----------
     null : {"asymptotic", "redraw"}, default="asymptotic"
         Null distribution: that of Brownian motion, or labels drawn from the predicted probabilities.
-    redraw : {"labels", "both"}, default="labels"
-        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
-    resamples : int, default=999
-        Number of null draws with ``null="redraw"``.
+    redraw, resamples : as in `ViewTest`
     start : {"both", "below"}, default="both"
         Whether residuals are accumulated from both ends of the scores, or from the lowest score only.
 
@@ -162,17 +159,12 @@ class ECCE(_CumulativeResidualTest):
 
     Parameters
     ----------
-    null : {"asymptotic", "redraw"}, default="asymptotic"
-        Null distribution: that of Brownian motion, or labels drawn from the predicted probabilities.
-    redraw : {"labels", "both"}, default="labels"
-        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
-    resamples : int, default=999
-        Number of null draws with ``null="redraw"``.
+    null : as in `KS`
+    redraw, resamples : as in `ViewTest`
 
     Raises
     ------
-    InputError
-        TO205 for a lens with a probability vector per row.
+    InputError : as in `KS`
 
     Notes
     -----

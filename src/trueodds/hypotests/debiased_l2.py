@@ -29,12 +29,7 @@ class DebiasedL2Test(HasPartition, ViewTest):
 
     Parameters
     ----------
-    null : {"asymptotic", "redraw"}, default="asymptotic"
-        Null distribution: standard normal, or labels drawn from the predicted probabilities.
-    redraw : {"labels", "both"}, default="labels"
-        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
-    resamples : int, default=999
-        Number of null draws with ``null="redraw"``.
+    null, redraw, resamples : as in `ViewTest`
     partition : Partition, optional
         Bins that do not depend on the outcomes. Default: ⌈n^(2/5)⌉ equal-mass bins.
 

@@ -41,10 +41,7 @@ class GiViTI(ViewTest):
     null : {"asymptotic", "redraw"}, default="asymptotic"
         Null distribution: the distribution of D given the selected degree, or labels drawn from the predicted
         probabilities.
-    redraw : {"labels", "both"}, default="labels"
-        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
-    resamples : int, default=999
-        Number of null draws with ``null="redraw"``.
+    redraw, resamples : as in `ViewTest`
     fitted : bool, default=False
         Whether the probabilities come from a logistic model that was fitted on these rows.
     max_degree : int, default=4

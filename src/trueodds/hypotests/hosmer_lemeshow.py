@@ -34,10 +34,7 @@ class HosmerLemeshow(ViewTest):
     null : {"auto", "asymptotic", "redraw"}, default="auto"
         Null distribution. "asymptotic" is the χ² distribution, "redraw" draws labels from the predicted probabilities.
         "auto" is "redraw", or "asymptotic" if ``fitted=True``.
-    redraw : {"labels", "both"}, default="labels"
-        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
-    resamples : int, default=999
-        Number of null draws with ``null="redraw"``.
+    redraw, resamples : as in `ViewTest`
     bins : int, default=10
         Number of groups. Equal scores stay together, so there may be fewer groups (note TN216).
     form : {"auto", "pearson", "exact"}, default="auto"

@@ -54,8 +54,16 @@ class ViewTest(HypothesisTest):
 
     A subclass implements `evaluate` (the result of one view) and `cell_statistic` (the same statistic for many draws).
     It may override `describe_null`, `recommended_alternative`, `evaluate_with_draws`, `evaluate_with_clusters`,
-    `add_draw_results`, `summarize_draws` and `pvalues`. The settings `null`, `redraw` and `resamples` are shared by all
-    subclasses.
+    `add_draw_results`, `summarize_draws` and `pvalues`.
+
+    Parameters
+    ----------
+    null : {"asymptotic", "redraw"}, default="asymptotic"
+        Null distribution: standard normal, or labels drawn from the predicted probabilities.
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
     """
 
     accepts_joint_views: ClassVar[bool] = False  # whether a view may have a probability vector per row

@@ -182,12 +182,7 @@ class Spiegelhalter(ViewTest):
 
     Parameters
     ----------
-    null : {"asymptotic", "redraw"}, default="asymptotic"
-        Null distribution: standard normal, or labels drawn from the predicted probabilities.
-    redraw : {"labels", "both"}, default="labels"
-        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
-    resamples : int, default=999
-        Number of null draws with ``null="redraw"``.
+    null, redraw, resamples : as in `ViewTest`
 
     Raises
     ------
@@ -242,12 +237,7 @@ class Score(ViewTest):
 
     Parameters
     ----------
-    null : {"asymptotic", "redraw"}, default="asymptotic"
-        Null distribution: standard normal, or labels drawn from the predicted probabilities.
-    redraw : {"labels", "both"}, default="labels"
-        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
-    resamples : int, default=999
-        Number of null draws with ``null="redraw"``.
+    null, redraw, resamples : as in `ViewTest`
     statistic : {"brier", "log_loss"}, default="brier"
         Proper score.
 

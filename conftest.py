@@ -10,7 +10,6 @@ FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "pyspark": ("src/trueodds/io/spark.py",),
     "torch": (
         "src/trueodds/calibrators/torch.py",
-        "src/trueodds/calibrators/torch_layers.py",
         "src/trueodds/integrations/gather_rows.py",
         "src/trueodds/integrations/lightning.py",
         "src/trueodds/io/torch.py",

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from trueodds.calibrators._glm import logistic_regression
+from trueodds.calibrators._glm.fit_data import InMemory
 from trueodds.calibrators._glm.log_probabilities import log_ratio
 from trueodds.calibrators._glm.logistic_regression import (
     LogisticRows,
@@ -16,7 +17,6 @@ from trueodds.calibrators._glm.logistic_regression import (
     separation_note,
     smoothed_targets,
 )
-from trueodds.calibrators._glm.row_sums import InMemory
 
 FLAT = np.zeros(2)
 

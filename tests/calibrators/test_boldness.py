@@ -5,7 +5,7 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators._credal.likelihood_contour import (
+from trueodds.calibrators._glm.likelihood_contour import (
     LikelihoodSurface,
     ScoreCells,
     group_by_score,

@@ -5,9 +5,8 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.centered_isotonic import CenteredIsotonicSpec
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.isotonic import CenteredIsotonicSpec, IsotonicSpec
 from trueodds.data.predictions import Predictions
 
 

@@ -29,8 +29,7 @@ from trueodds.calibrators.cross_validation import (
 )
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.identity import IdentitySpec
-from trueodds.calibrators.irm import IrmSpec
-from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.isotonic import IrmSpec, IsotonicSpec
 from trueodds.calibrators.spline import SplineSpec
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.calibrators.uniform_mixture import mix_with_uniform, original_logs, uniform_share

@@ -11,9 +11,8 @@ from trueodds.calibrators._glm import log_linear
 from trueodds.calibrators._glm.fit_data import FitData
 from trueodds.calibrators._glm.log_linear import scaled_penalty
 from trueodds.calibrators.base import sums_in_memory
-from trueodds.calibrators.dirichlet import DirichletMap, DirichletSpec
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.matrix import PENALTY_GRID
+from trueodds.calibrators.matrix import PENALTY_GRID, DirichletMap, DirichletSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.tallies.softmax_likelihood import softmax_by_class

@@ -9,10 +9,16 @@ from scipy.optimize import brentq
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import columns, frame, golden
-from trueodds.calibrators._credal import likelihood_contour
-from trueodds.calibrators._credal.belief_functions import CUT_RADII, CUT_WEIGHTS, SlopeBeliefs, _split_overlaps
+from trueodds.calibrators._glm import likelihood_contour
 from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
-from trueodds.calibrators.evidential import EvidentialMap, EvidentialSpec
+from trueodds.calibrators.evidential import (
+    CUT_RADII,
+    CUT_WEIGHTS,
+    EvidentialMap,
+    EvidentialSpec,
+    SlopeBeliefs,
+    _split_overlaps,
+)
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.platt import PlattSpec
 from trueodds.calibrators.temperature import TemperatureSpec

@@ -6,7 +6,7 @@ import pytest
 from tests.calibrators.rows import draw_predictions, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.irm import IrmMap, IrmSpec
+from trueodds.calibrators.isotonic import IrmMap, IrmSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 

@@ -6,8 +6,7 @@ import pytest
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.irova_ts import IrovaTsMap, IrovaTsSpec, tempered_scores
-from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.isotonic import IrovaTsMap, IrovaTsSpec, IsotonicSpec, tempered_scores
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions

@@ -7,9 +7,8 @@ from tests.calibrators.linear import reference, slope_left
 from tests.calibrators.rows import draw_predictions, one_hot
 from tests.reference import golden
 from trueodds.calibrators.auto import AutoSpec
-from trueodds.calibrators.dirichlet import DirichletSpec
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.matrix import MatrixSpec
+from trueodds.calibrators.matrix import DirichletSpec, MatrixSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tests.calibrators.rows import draw_predictions, one_hot
-from trueodds.calibrators._glm.lbfgs import minimize_lbfgs
-from trueodds.calibrators._glm.newton import GRADIENT_TOLERANCE, Ridge, minimize_newton
+from trueodds.calibrators._glm.newton import GRADIENT_TOLERANCE, Ridge, minimize_lbfgs, minimize_newton
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class, softmax_linear
 
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from trueodds.calibrators.label_shift import GRADIENT_TOLERANCE, minimize_nonnegative
+from trueodds.calibrators.prior_shift import GRADIENT_TOLERANCE, minimize_nonnegative
 
 
 def least_squares(A, b, start=None, **settings):

@@ -1,16 +1,22 @@
 """Other class frequencies: the map to them, their estimates, and errors under them."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 import trueodds as to
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot
-from trueodds.calibrators import label_shift
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.label_shift import bbse_frequencies, maximum_likelihood_frequencies, soft_bbse_frequencies
-from trueodds.calibrators.prior_shift import PriorShiftMap, PriorShiftSpec, class_weights
+from trueodds.calibrators.prior_shift import (
+    PriorShiftMap,
+    PriorShiftSpec,
+    bbse_frequencies,
+    class_weights,
+    maximum_likelihood_frequencies,
+    soft_bbse_frequencies,
+)
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -126,7 +132,7 @@ def even(T):
 def test_the_likelihood_never_falls_from_pass_to_pass(monkeypatch):
     T, reached = alike(400), []
     for pass_limit in range(1, 50):
-        monkeypatch.setattr(label_shift, "_MAX_EVALUATIONS", pass_limit)
+        monkeypatch.setattr(sys.modules[PriorShiftMap.__module__], "_MAX_EVALUATIONS", pass_limit)
         solution = even(T)
         reached.append(np.log(3 * T @ solution.shares).mean())
         if solution.converged:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from trueodds.calibrators._curves.score_scale import total_decrease
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, to_probabilities
 from trueodds.calibrators.base import CalibrationMap
-from trueodds.calibrators.score_order import total_decrease
 
 
 class Curve(CalibrationMap):

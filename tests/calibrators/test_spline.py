@@ -10,8 +10,7 @@ from scipy.special import expit, logit
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
-from trueodds.calibrators._splines.confidence_spline import ConfidenceMap, fit_cumulative_spline
-from trueodds.calibrators._splines.natural_spline import (
+from trueodds.calibrators._curves.natural_spline import (
     MAX_SCORE_GROUPS,
     MIN_KNOT_GAP,
     CurvatureDirections,
@@ -24,7 +23,7 @@ from trueodds.calibrators._splines.natural_spline import (
 )
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.spline import SplineSpec
+from trueodds.calibrators.spline import ConfidenceMap, SplineSpec, fit_cumulative_spline
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
-from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, local_minimum_beta, minimize_beta
 from trueodds.calibrators._glm.log_probabilities import replacement_notes
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.temperature import TemperatureSpec
+from trueodds.calibrators.temperature import MAX_BETA, MIN_BETA, TemperatureSpec, local_minimum_beta, minimize_beta
 from trueodds.data.predictions import Predictions
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear, softmax_tempered
 

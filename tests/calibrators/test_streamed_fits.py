@@ -13,6 +13,7 @@ from tests.calibrators.rows import labels, powers
 from tests.io.test_parted import Restless
 from trueodds import InputError, Predictions
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators._glm.fit_data import PassCounter, Streamed
 from trueodds.calibrators._glm.logistic_regression import (
     ColumnMoments,
     LogisticRows,
@@ -20,7 +21,6 @@ from trueodds.calibrators._glm.logistic_regression import (
     fit_logistic_from_sums,
 )
 from trueodds.calibrators._glm.newton import minimize_newton
-from trueodds.calibrators._glm.row_sums import PassCounter, Streamed
 from trueodds.calibrators.base import SummedSpec, TalliedSpec
 from trueodds.calibrators.fitting import fit_from_source, methods_fitted_from_sums
 from trueodds.io import read

@@ -6,9 +6,8 @@ from scipy.optimize import minimize_scalar
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
-from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, minimize_beta
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
+from trueodds.calibrators.temperature import MAX_BETA, MIN_BETA, TemperatureMap, TemperatureSpec, minimize_beta
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.tallies.softmax_likelihood import softmax_linear

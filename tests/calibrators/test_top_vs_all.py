@@ -7,11 +7,10 @@ from scipy.optimize import minimize_scalar
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.histogram import HistogramSpec
-from trueodds.calibrators.temperature import TemperatureSpec
+from trueodds.calibrators.temperature import MAX_BETA, MIN_BETA, TemperatureSpec
 from trueodds.calibrators.top_vs_all import TopVsAllMap, TopVsAllSpec, top_class_derivatives
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions

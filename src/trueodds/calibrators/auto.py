@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators._curves.score_scale import MAX_DECREASE, decrease_note, total_decrease
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, exact_zeros, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, lower_min_prob_for_logs, to_accepted_input
 from trueodds.calibrators.choose import (
@@ -38,7 +39,6 @@ from trueodds.calibrators.recalibration_report import (
     mixed_original_note,
     outcome_notes,
 )
-from trueodds.calibrators.score_order import MAX_DECREASE, decrease_note, total_decrease
 from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.fit_data import FitData, InMemory, SummableRows
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MIN_PROB_OF_LOGITS,
@@ -17,7 +17,6 @@ from trueodds.calibrators._glm.log_probabilities import (
     min_prob_for_slopes,
     to_probabilities,
 )
-from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
 from trueodds.calibrators.saved_parameters import Saved
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings

@@ -14,6 +14,7 @@ from trueodds.calibrators._curves.one_vs_rest import (
     OneVsRestRows,
     fit_curves_from_sums,
 )
+from trueodds.calibrators._glm.fit_data import SummableRows
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, binary_logs, probability_pair
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
@@ -24,7 +25,6 @@ from trueodds.calibrators._glm.logistic_regression import (
     fit_logistic_from_sums,
     fit_smoothed_from_sums,
 )
-from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import PassCount, Saved, ZeroOrOne
 from trueodds.core.errors import Note

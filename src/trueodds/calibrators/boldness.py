@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.calibrators._credal.likelihood_contour import (
+from trueodds.calibrators._glm.likelihood_contour import (
     LikelihoodSurface,
     ScoreCells,
     group_by_score,

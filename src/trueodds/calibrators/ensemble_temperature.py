@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks, one_hot_shares
-from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, local_minimum_beta
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -22,11 +21,14 @@ from trueodds.calibrators._glm.log_probabilities import (
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.calibrators.saved_parameters import Numbers, PassCount, invalid_value_error
 from trueodds.calibrators.temperature import (
+    MAX_BETA,
+    MIN_BETA,
     InverseTemperature,
     TemperatureMap,
     TemperatureSpec,
     boundary_notes,
     format_temperature,
+    local_minimum_beta,
 )
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf

@@ -11,9 +11,8 @@ import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._curves.one_vs_rest import zero_probability_notes
-from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
+from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary, PassCounter, RowFunction, Streamed
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_probabilities
-from trueodds.calibrators._glm.row_sums import PassCounter, RowFunction, Streamed
 from trueodds.calibrators.base import (
     CalibrationMap,
     CalibratorSpec,

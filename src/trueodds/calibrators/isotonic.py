@@ -1,10 +1,10 @@
-"""Isotonic calibration: non-decreasing curves, piecewise linear or steps, fitted by isotonic regression."""
+"""Isotonic calibration: by class (isotonic, centered, after a temperature), or with one curve for all classes (IRM)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from trueodds.calibrators._curves.one_vs_rest import (
     OneVsRest,
     describe_knots,
     fit_by_class,
+    fit_curves_from_counts,
     zero_probability_notes,
     zero_probability_notes_of_cells,
 )
@@ -23,13 +24,24 @@ from trueodds.calibrators._curves.score_scale import (
     check_knots,
     score_scale,
 )
-from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities
-from trueodds.calibrators.base import CalibrationMap, TalliedSpec
-from trueodds.calibrators.saved_parameters import Numbers, Saved
+from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks
+from trueodds.calibrators._glm.log_probabilities import (
+    MIN_PROB,
+    LogProbabilities,
+    MinProb,
+    Probabilities,
+    replacement_notes,
+    to_logs,
+)
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, TalliedSpec
+from trueodds.calibrators.saved_parameters import Key, Numbers, Saved
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes
 from trueodds.core.errors import Note
-from trueodds.core.settings import OneOf
+from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
+from trueodds.data.log_probabilities import MAX_LOG_ODDS
 from trueodds.kernels import isotonic, score_keys
+from trueodds.kernels.isotonic import isotonic_means
 from trueodds.kernels.piecewise_functions import Knots, are_all_or_none_below
 from trueodds.lenses.view import View
 
@@ -184,3 +196,284 @@ def _curve_from_blocks(blocks: isotonic.PooledBlocks, between: str, scale: str =
     is_knot = np.ones(len(x), dtype=bool)
     is_knot[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
     return MonotoneCurve(x[is_knot], y[is_knot], between, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class CenteredIsotonicMap(IsotonicMap):
+    """A curve for the second of two classes, or for every class, without flat segments between its outermost centers.
+
+    Only where it is exactly 0 or 1 it may be flat between them.
+    """
+
+    name: ClassVar[str] = "centered_isotonic"
+
+
+@dataclass(frozen=True)
+class CenteredIsotonicSpec(CalibratorSpec):
+    r"""Centered isotonic regression: isotonic regression whose flat segments shrink to their centers.
+
+    The centers are joined by straight lines, so the curve increases strictly between the first and the last one, and
+    different scores stay different where isotonic regression makes them equal. It is more accurate than `isotonic` if
+    the true curve increases strictly. Two classes have one curve, for the second class. With more classes each has a
+    curve against the rest, and rows are divided by their sums. Probabilities may become exactly 0 or 1, and predicted
+    classes may change.
+
+    Notes
+    -----
+    .. math:: \Big(\bar p_b, \bar y_b\Big), \quad
+        \bar p_b = \frac{\sum_{i \in b} w_i p_i}{\sum_{i \in b} w_i}, \quad
+        \bar y_b = \frac{\sum_{i \in b} w_i y_i}{\sum_{i \in b} w_i}
+
+    for the blocks b that isotonic regression pools; neighboring blocks of equal rate are joined. Segments at exactly 0
+    or 1 stay flat, and so does the curve beyond the outermost centers. Some hundred rows are needed to avoid
+    overfitting.
+
+    Cost: O(K n log n).
+
+    References
+    ----------
+    .. [1] Oron & Flournoy (2017).
+
+    Examples
+    --------
+    >>> p, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
+    >>> curve = CenteredIsotonicSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4)).curves[0]
+    >>> curve.x.round(2).tolist(), curve.y.tolist()
+    ([0.1, 0.25, 0.4], [0.0, 0.5, 1.0])
+    """
+
+    name: ClassVar[str] = "centered_isotonic"
+    keeps_argmax: ClassVar[bool] = False
+    map_type: ClassVar[type[CalibrationMap] | None] = CenteredIsotonicMap
+    accepts_raw_arrays: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
+
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> CenteredIsotonicMap:
+        """Fit the curves."""
+        fit_curve = partial(fit_centered_isotonic, scale=score_scale(P))
+        return CenteredIsotonicMap(fit_curves_from_counts(P, Y, w, fit_curve))
+
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+        """Note on exact zeros."""
+        return isotonic_notes(calibration_map, P)
+
+
+def fit_centered_isotonic(s: Array, mass: Array, events: Array, scale: str = PROBABILITY) -> MonotoneCurve:
+    """Fit the curve through the centers of the isotonic blocks of increasing scores s (m,).
+
+    `mass` (m,) is Σw and `events` (m,) is Σwy at each score. A block whose event rate is 0 or 1 stays flat: its knots
+    are its first and its last score instead of its center.
+    """
+    # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
+    levels = np.minimum(np.maximum.accumulate(isotonic_means(mass, events)), 1.0)
+    starts = np.flatnonzero(np.append(True, levels[1:] != levels[:-1]))
+    ends = np.append(starts[1:], len(s)) - 1
+    finite_mass = np.where(np.abs(s) < MAX_LOG_ODDS, mass, 0.0)  # the log odds of an exact zero have no mean
+    center_mass = np.add.reduceat(finite_mass, starts)
+    centers = np.divide(
+        np.add.reduceat(finite_mass * s, starts), center_mass, out=s[starts].astype(np.float64), where=center_mass > 0
+    )
+    centers = np.clip(centers, s[starts], s[ends])  # its rounding must not reach the next block
+    levels = levels[starts]
+    is_extreme = (levels == 0) | (levels == 1)
+    x = np.stack([np.where(is_extreme, s[starts], centers), np.where(is_extreme, s[ends], centers)], axis=1).ravel()
+    y = np.repeat(levels, 2)
+    is_new = np.append(True, x[1:] != x[:-1])
+    return MonotoneCurve(x[is_new], y[is_new], scale=scale)
+
+
+_ROUNDING_MARGIN = 1 + 1e-15  # factor by which the predicted class stays above the next, against rounding
+_NEARLY_ZERO_PROB = 1e-6  # a class below this is nearly ruled out
+
+
+@dataclass(frozen=True, eq=False)
+class IrmMap(CalibrationMap):
+    """Rows proportional to g(p) + tilt · p, with one non-decreasing curve g for all classes."""
+
+    name: ClassVar[str] = "irm"
+    curve: MonotoneCurve  # g, the same for every class
+    tilt: Annotated[float, Range(1e-15, 1)]  # factor of p
+
+    def apply(self, P: Array) -> Array:
+        """Values of the curve plus the tilt, normalized."""
+        return apply_in_blocks(self._apply_to_rows, P)
+
+    def _apply_to_rows(self, P: Array) -> Array:
+        """Recalibrate one block of rows, (n, K)."""
+        q: Array = self.curve(P.reshape(-1)).reshape(P.shape)
+        q = q + self.tilt * P
+        q /= q.sum(axis=1, keepdims=True)
+        # Where rounding lets another class overtake the predicted class, the predicted class is raised above it.
+        predicted_class = P.argmax(axis=1)
+        overtaken_rows = np.flatnonzero(q.argmax(axis=1) != predicted_class)
+        q[overtaken_rows, predicted_class[overtaken_rows]] = q[overtaken_rows].max(axis=1) * _ROUNDING_MARGIN
+        return q
+
+    def describe(self) -> str:
+        """The number of knots."""
+        knots = len(self.curve.x)
+        return f"{knots:,} {'knot' if knots == 1 else 'knots'} for all classes"
+
+
+@dataclass(frozen=True)
+class IrmSpec(CalibratorSpec):
+    r"""IRM: one isotonic regression for the probabilities of all classes, plus a small share of the probabilities.
+
+    All n·K pairs of a class probability and its outcome fit one curve, so K times fewer rows are needed than with one
+    curve per class. An error of a single class cannot be corrected. The order within each row is kept, and with it
+    every predicted class.
+
+    Parameters
+    ----------
+    tilt : float, default=1e-9
+        Factor ε of the probabilities, in [1e-15, 1]. It keeps the order within each row where the curve is flat.
+        Classes that the curve rules out keep about ε p, which a note counts.
+
+    Notes
+    -----
+    .. math:: \min_g \sum_{i,k} w_i\,(y_{ik} - g(p_{ik}))^2, \qquad
+        q_{ik} = \frac{g(p_{ik}) + \varepsilon\,p_{ik}}{\sum_l [g(p_{il}) + \varepsilon\,p_{il}]}
+
+    g does not decrease. Equal scores are pooled. Between the knots the curve is linear.
+
+    Cost: O(nK log nK).
+
+    References
+    ----------
+    .. [1] Zhang, Kailkhura & Han (2020), IRM.
+
+    Examples
+    --------
+    >>> P = np.array([[0.6, 0.3, 0.1], [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
+    >>> m = IrmSpec().fit(P, np.eye(3)[[0, 1, 2]], np.ones(3))
+    >>> m.apply(P[:1]).round(3).tolist()  # event rate 2/3 at 0.6 and 1/3 at 0.3
+    [[0.667, 0.333, 0.0]]
+    """
+
+    name: ClassVar[str] = "irm"
+    keeps_argmax: ClassVar[bool] = True
+    map_type: ClassVar[type[CalibrationMap] | None] = IrmMap
+    tilt: Annotated[float, Range(1e-15, 1)] = 1e-9
+
+    def fit(self, P: Array, Y: Array, w: Array) -> IrmMap:
+        """Fit the curve."""
+        has_weight = w > 0
+        if not has_weight.all():
+            P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
+        curve = fit_monotone(P.reshape(-1), Y.reshape(-1), np.repeat(w, P.shape[1]))
+        return IrmMap(curve, float(self.tilt))
+
+    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
+        """Note on rows with a nearly excluded class."""
+        blocks = (calibration_map.apply(p) for p, _, _ in iterate_blocks(P, Y, w))
+        n_rows = sum(int((q < _NEARLY_ZERO_PROB).any(axis=1).sum()) for q in blocks)
+        if n_rows == 0:
+            return []
+        text = (
+            f"The map gives some class less than {_NEARLY_ZERO_PROB:g} in {n_rows:,} of the {len(P):,} rows it was"
+            f" fitted on; if that class is observed, the log loss is above {-np.log(_NEARLY_ZERO_PROB):.0f} nats."
+        )
+        return [Note("TN513", text)]
+
+
+@dataclass(frozen=True, eq=False)
+class IrovaTsMap(CalibrationMap):
+    """A non-decreasing curve per class, applied to tempered rows."""
+
+    name: ClassVar[str] = "irova_ts"
+    takes_logs: ClassVar[bool] = True
+    temperature_map: Annotated[TemperatureMap, Key("temperature")]  # applied first
+    curves: Annotated[IsotonicMap, Key("isotonic")]  # of the tempered probabilities
+
+    @property
+    def n_passes(self) -> int:  # type: ignore[override]
+        """Passes of the fit of the temperature."""
+        return self.temperature_map.n_passes
+
+    @property
+    def converged(self) -> bool:  # type: ignore[override]
+        """Whether the temperature lies inside its range."""
+        return self.temperature_map.converged
+
+    def apply(self, P: Probabilities) -> Array:
+        """The curves' values at the tempered rows, normalized."""
+        return apply_in_blocks(lambda p: self.curves.apply(tempered_scores(self.temperature_map, p)), P)
+
+    def describe(self) -> str:
+        """The temperature and the number of knots."""
+        return f"{self.temperature_map.describe()}, then {self.curves.describe()}"
+
+
+@dataclass(frozen=True)
+class IrovaTsSpec(CalibratorSpec):
+    r"""IROvA-TS: temperature scaling, then an isotonic regression for each class against the rest.
+
+    The temperature corrects what all classes have in common, so that the curves start from better scores. Rows are
+    divided by their sums. Two classes have one curve, for the second class, and the temperature hardly changes it.
+    Probabilities may become exactly 0 or 1, and predicted classes may change.
+
+    Parameters
+    ----------
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit of T takes log(max(p, `min_prob`)). Where log-probabilities
+        are known (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
+    .. math:: q_{ik} \propto g_k\!\Big(\frac{p_{ik}^\beta}{\sum_l p_{il}^\beta}\Big), \quad g_k \text{ non-decreasing}
+
+    Equal scores are pooled.
+
+    Cost: O(K n log n).
+
+    References
+    ----------
+    .. [1] Zhang, Kailkhura & Han (2020), IROvA-TS. Unlike in their code, rows are divided by their sums.
+
+    Examples
+    --------
+    >>> P, y = np.array([[0.1, 0.9], [0.2, 0.8], [0.7, 0.3]]), np.array([1, 0, 0])
+    >>> IrovaTsSpec().fit(P, np.eye(2)[y], np.ones(3)).apply(P)[:, 1].round(3).tolist()
+    [1.0, 0.0, 0.0]
+    """
+
+    name: ClassVar[str] = "irova_ts"
+    takes_logs: ClassVar[bool] = True
+    candidate: ClassVar[bool] = False
+    keeps_argmax: ClassVar[bool] = False
+    map_type: ClassVar[type[CalibrationMap] | None] = IrovaTsMap
+    min_prob: MinProb = MIN_PROB
+
+    def fit(self, P: Probabilities, Y: Array, w: Array) -> IrovaTsMap:
+        """Fit the temperature, then the curves of the tempered rows."""
+        temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
+        return IrovaTsMap(temperature_map, IsotonicSpec().fit(tempered_scores(temperature_map, P), Y, w))
+
+    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+        """Notes on replaced probabilities, on a β at an end of its range, and on exact zeros."""
+        assert isinstance(calibration_map, IrovaTsMap)
+        tempered = tempered_scores(calibration_map.temperature_map, P)
+        return [
+            *replacement_notes(P, Y, self.min_prob),
+            *boundary_notes(calibration_map.temperature_map.beta),
+            *IsotonicSpec().notes(calibration_map.curves, tempered, Y, w),
+        ]
+
+
+def tempered_scores(temperature_map: TemperatureMap, P: Probabilities) -> Array:
+    """Tempered rows (n, K), divided by sums in increasing order, so that permuted rows get identical scores.
+
+    `TemperatureMap.apply` sums in the order of the columns. Its rounding errors would split ties, which isotonic
+    regression pools.
+    """
+
+    def temper_block(p: Probabilities) -> Array:
+        """Temper one block of rows, (n, K)."""
+        # In one memory layout, because the order in which NumPy adds depends on it.
+        p = p if isinstance(p, LogProbabilities) else np.ascontiguousarray(p, dtype=np.float64)
+        logs = np.ascontiguousarray(to_logs(p))
+        logs = logs - logs.max(axis=1, keepdims=True)
+        powers = np.exp(temperature_map.beta * logs)
+        return powers / np.sort(powers, axis=1).sum(axis=1, keepdims=True)
+
+    return apply_in_blocks(temper_block, P)

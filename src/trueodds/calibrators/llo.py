@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.fit_data import FitData, SummableRows
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -35,7 +35,6 @@ from trueodds.calibrators._glm.parameter_uncertainty import (
     FitEvidence,
     ParameterUncertainty,
 )
-from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, PassCount, ZeroOrOne, invalid_value_error
 from trueodds.core.errors import Note

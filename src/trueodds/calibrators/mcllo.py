@@ -15,7 +15,7 @@ from trueodds.calibrators._glm.baseline_logits import (
     fit_baseline_logits,
     resolve_class_name,
 )
-from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.fit_data import FitData, SummableRows
 from trueodds.calibrators._glm.log_linear import (
     MAX_PARAMETER,
     LogLinearRows,
@@ -40,7 +40,6 @@ from trueodds.calibrators._glm.parameter_table import MAX_EXPONENT, ParameterTab
 from trueodds.calibrators._glm.parameter_uncertainty import (
     ParameterUncertainty,
 )
-from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, Numbers, PassCount, invalid_value_error
 from trueodds.core.errors import Note

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.fit_data import FitData, SummableRows
 from trueodds.calibrators._glm.log_linear import (
     Biases,
     LogLinearRows,
@@ -18,7 +18,6 @@ from trueodds.calibrators._glm.log_linear import (
     small_sample_notes,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, softmax, to_logs
-from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import PassCount
 from trueodds.core.errors import Note

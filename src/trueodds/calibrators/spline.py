@@ -10,14 +10,30 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from scipy.special import expit
 
-from trueodds.binning.sorted_scores import weighted_std
+from trueodds.binning.sorted_scores import SortedScores, group_starts, weighted_std
+from trueodds.calibrators._curves.natural_spline import (
+    NaturalSpline,
+    OutcomeCounts,
+    fit_shift,
+    fit_spline,
+    place_knots,
+)
 from trueodds.calibrators._curves.one_vs_rest import (
     OneVsRest,
     effective_rows,
     fit_curves_of_logs,
     sums_by_log_odds,
 )
-from trueodds.calibrators._curves.score_scale import LOGIT, SCORE_RANGE, score_scale
+from trueodds.calibrators._curves.score_scale import (
+    KNOT_RANGE,
+    LOGIT,
+    MAX_DECREASE,
+    PROBABILITY,
+    SCORE_RANGE,
+    decrease_note,
+    score_scale,
+    total_decrease,
+)
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -29,17 +45,8 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_probabilities,
 )
 from trueodds.calibrators._glm.logistic_regression import fit_smoothed, intercept_and_score
-from trueodds.calibrators._splines import confidence_spline
-from trueodds.calibrators._splines.natural_spline import (
-    NaturalSpline,
-    OutcomeCounts,
-    fit_shift,
-    fit_spline,
-    place_knots,
-)
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.saved_parameters import MISSING_IN_OLD_FILES, NOT_SAVED, Key, Numbers, PassCount, Saved
-from trueodds.calibrators.score_order import MAX_DECREASE, decrease_note, total_decrease
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf, Positive, Range
@@ -157,7 +164,7 @@ class SplineMap(OneVsRest):
     def from_dict(cls, parameters: Mapping[str, Any], k: int = 2) -> Any:
         """Read the curves, or the map of the confidence if the file has scores."""
         if "scores" in parameters:
-            return confidence_spline.ConfidenceMap.from_dict(parameters, k)
+            return ConfidenceMap.from_dict(parameters, k)
         return super().from_dict(parameters, k)
 
 
@@ -244,7 +251,7 @@ class SplineSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """Fit the curves."""
         if self.kind == "gupta":
-            return confidence_spline.fit_confidence_map(to_probabilities(P), Y, w, self._n_knots)
+            return fit_confidence_map(to_probabilities(P), Y, w, self._n_knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
         fit_curve = partial(
             fit_log_odds_spline, n_knots=self._n_knots, penalty=penalty, min_prob=self.min_prob,
@@ -254,7 +261,7 @@ class SplineSpec(CalibratorSpec):
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on curves without a finite optimum, on decreasing ones, and on clipping."""
-        if isinstance(calibration_map, confidence_spline.ConfidenceMap):
+        if isinstance(calibration_map, ConfidenceMap):
             return _clipping_notes(calibration_map, to_probabilities(P))
         assert isinstance(calibration_map, SplineMap)
         fit_notes = replacement_notes(P, Y, self.min_prob)
@@ -284,7 +291,7 @@ def _decrease_notes(calibration_map: SplineMap, P: Probabilities) -> list[Note]:
     return [decrease_note(decrease, which, penalty + hint)]
 
 
-def _clipping_notes(calibration_map: confidence_spline.ConfidenceMap, P: Array) -> list[Note]:
+def _clipping_notes(calibration_map: ConfidenceMap, P: Array) -> list[Note]:
     """Note TN531 on clipped values and raised confidences, or none."""
     n_raised = calibration_map.count_raised(P)
     if not calibration_map.n_clipped and not n_raised:
@@ -294,3 +301,100 @@ def _clipping_notes(calibration_map: confidence_spline.ConfidenceMap, P: Array) 
         " the confidence was raised to keep the predicted class."
     )
     return [Note("TN531", text)]
+
+
+MAX_SCORES = 4096  # largest number of points of its curve that a map keeps
+_SCORES_PER_BLOCK = 1 << 14  # so that temporaries stay in cache
+RANK_TOLERANCE = 1e-12  # of least squares, relative to the largest eigenvalue: directions below it are not identifiable
+
+
+@dataclass(frozen=True, eq=False)
+class ConfidenceMap(CalibrationMap):
+    """A recalibrated confidence in the predicted class; the other classes are scaled in proportion."""
+
+    name: ClassVar[str] = "spline"
+    scores: Annotated[Array, Numbers(*KNOT_RANGE[PROBABILITY], increasing="strictly")]  # (m,) predicted confidences
+    confidences: Annotated[Array, Numbers(0, 1)]  # (m,) recalibrated
+    n_clipped: Annotated[int, Range(0), Key("clipped")]  # how many of them were outside [0, 1]
+
+    def confidence(self, x: Array) -> Array:
+        """The recalibrated confidence at predicted ones (n,): linear between neighbors, constant beyond the ends."""
+        return np.interp(x, self.scores, self.confidences)
+
+    def apply(self, P: Array) -> Array:
+        """Rows with the recalibrated confidence, raised where needed to keep the predicted class."""
+        Q, predicted_class, x = self._split_predicted_class(P)
+        rows = np.arange(len(Q))
+        others_total, n_others = Q.sum(axis=1), Q.shape[1] - 1
+        confidence = np.maximum(self.confidence(x), self._min_confidence(Q, others_total))
+        Q = np.divide(Q, others_total[:, None], out=np.full_like(Q, 1 / n_others), where=others_total[:, None] > 0)
+        Q *= (1 - confidence)[:, None]
+        Q[rows, predicted_class] = confidence
+        return Q
+
+    def count_raised(self, P: Array) -> int:
+        """Number of rows in which the confidence is raised to keep the predicted class."""
+        Q, _, x = self._split_predicted_class(P)
+        return int((self.confidence(x) < self._min_confidence(Q, Q.sum(axis=1))).sum())
+
+    def describe(self) -> str:
+        """The curve at its first and last score."""
+        ends = self.confidences[[0, -1]]
+        return f"confidence {ends[0]:.3g} at {self.scores[0]:.3g} to {ends[1]:.3g} at {self.scores[-1]:.3g}"
+
+    @staticmethod
+    def _split_predicted_class(P: Array) -> tuple[Array, Array, Array]:
+        """The rows (n, K) with 0 for their predicted class, that class (n,), and its confidence (n,)."""
+        Q = np.array(P, dtype=np.float64)
+        rows, predicted_class = np.arange(len(Q)), Q.argmax(axis=1)
+        x = Q[rows, predicted_class]
+        Q[rows, predicted_class] = 0.0
+        return Q, predicted_class, x
+
+    @staticmethod
+    def _min_confidence(Q: Array, others_total: Array) -> Array:
+        """The confidence (n,) at which the runner-up would be equally probable, plus a margin for rounding.
+
+        If the runner-up has the share s of the other classes' total, it is s / (1 + s).
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(others_total > 0, Q.max(axis=1) / others_total, 1 / (Q.shape[1] - 1))
+        return share / (1 + share) * (1 + 8 * np.finfo(np.float64).eps)
+
+
+def fit_confidence_map(P: Array, Y: Array, w: Array, n_knots: int) -> ConfidenceMap:
+    """Fit the calibration map of the confidence to P, Y (n, K) and w (n,).
+
+    A spline is fitted by least squares to the cumulative sums of observed minus predicted, by increasing confidence.
+    Its derivative corrects the confidence. Source: Gupta et al. (2021).
+    """
+    P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
+    rows, predicted_class = np.arange(len(P)), P.argmax(axis=1)
+    s, mass, events = SortedScores(P[rows, predicted_class], Y[rows, predicted_class], w).sums_by_score()
+    cumulative_residuals = np.cumsum(events - mass * s) / mass.sum()
+    if len(s) == 1:
+        confidences = s + cumulative_residuals
+    else:
+        # Ranks from 0 to 1: those of single rows are i/(n − 1), and equal scores share their last rank.
+        t = np.cumsum(mass)
+        t = (t - mass[0]) / (t[-1] - mass[0])
+        confidences = s + fit_cumulative_spline(t, cumulative_residuals, mass, n_knots).slope(t)
+    clipped = int(((confidences < 0) | (confidences > 1)).sum())
+    point_index = np.union1d(group_starts(mass, MAX_SCORES), len(s) - 1)
+    return ConfidenceMap(s[point_index], np.clip(confidences[point_index], 0.0, 1.0), clipped)
+
+
+def fit_cumulative_spline(t: Array, h: Array, w: Array, n_knots: int) -> NaturalSpline:
+    """The natural spline with equally spaced knots on [0, 1] that fits the values h (n,) at t (n,) by least squares.
+
+    `w` (n,) are weights. If several splines are optimal, it is that of minimum norm.
+    """
+    knots = np.arange(n_knots) / (n_knots - 1)
+    basis = [NaturalSpline(knots, row) for row in np.eye(n_knots)]
+    gram, projections = np.zeros((n_knots, n_knots)), np.zeros(n_knots)
+    for start in range(0, len(t), _SCORES_PER_BLOCK):
+        block = slice(start, start + _SCORES_PER_BLOCK)
+        B = np.stack([spline(t[block]) for spline in basis], axis=1)
+        gram += (B * w[block, None]).T @ B
+        projections += (w[block] * h[block]) @ B
+    return NaturalSpline(knots, np.linalg.pinv(gram, rcond=RANK_TOLERANCE, hermitian=True) @ projections)

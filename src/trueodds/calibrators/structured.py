@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.fit_data import FitData, SummableRows
 from trueodds.calibrators._glm.log_linear import (
     Biases,
     LogLinearMap,
@@ -19,7 +19,6 @@ from trueodds.calibrators._glm.log_linear import (
     scaled_penalty,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities
-from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import PassCount
 from trueodds.calibrators.temperature import InverseTemperature, TemperatureMap, TemperatureSpec

@@ -12,7 +12,6 @@ import numpy as np
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._curves.one_vs_rest import zero_probability_notes
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks
-from trueodds.calibrators._glm.inverse_temperature import local_minimum_beta
 from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     Probabilities,
@@ -29,7 +28,7 @@ from trueodds.calibrators.base import (
     to_accepted_input,
 )
 from trueodds.calibrators.saved_parameters import check_keys, invalid_value_error, read_map_type, read_value
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes, local_minimum_beta
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_sum_exp

@@ -1,31 +1,36 @@
-"""Convert fitted calibration maps to PyTorch modules, which are differentiable and run on any device."""
+"""Convert fitted calibration maps to PyTorch modules, which are differentiable and run on any device.
+
+A module consists of layers: softmax mixtures, and one calibration curve per class. The attribute `on_logs` says whether
+a layer takes log-probabilities, −inf for an exact zero, instead of probabilities. Curve layers take one column for each
+of C curves: the second of two classes (C = 1), or every class (C = K).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
+from trueodds.calibrators._curves.natural_spline import SLOPE_TOLERANCE
 from trueodds.calibrators._curves.one_vs_rest import OneVsRest
-from trueodds.calibrators._splines.confidence_spline import ConfidenceMap
-from trueodds.calibrators.base import CalibrationMap
+from trueodds.calibrators._curves.score_scale import LOGIT
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS, min_prob_for_slopes
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
+from trueodds.calibrators.beta import BetaCurve
 from trueodds.calibrators.calibrator_predictions import check_class_count, check_prob_matrix, missing_logits_error
+from trueodds.calibrators.enir import PiecewiseLinearCurve
 from trueodds.calibrators.identity import IdentityMap
-from trueodds.calibrators.irova_ts import IrovaTsMap
-from trueodds.calibrators.torch_layers import (
-    ConfidenceLayer,
-    IdentityLayer,
-    LayerSequence,
-    MixtureLayer,
-    OneVsRestLayer,
-    UniformShareLayer,
-    build_curves,
-    safe_log,
-)
+from trueodds.calibrators.isotonic import IrovaTsMap, MonotoneCurve
+from trueodds.calibrators.platt import Sigmoid
+from trueodds.calibrators.spline import ConfidenceMap, LogOddsSpline
 from trueodds.calibrators.uniform_mixture import MixedMap
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import NonNegative, check
+from trueodds.core.typing import Array
 from trueodds.data.arrays import tensor_to_array
+from trueodds.data.log_probabilities import MAX_LOG_ODDS, MIN_ACCURATE_DIFFERENCE
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, SUM_TOLERANCE_OF_DTYPE, check_logits
 from trueodds.data.remedies import restate_own_arguments
 
@@ -192,3 +197,345 @@ def _check_values(values: torch.Tensor, k: int, logits: bool, sum_tolerance: flo
             check_prob_matrix(tensor_to_array(values), k, sum_tolerance)
         except InputError as problem:
             raise restate_own_arguments(problem, "logits=True to to_torch") from None
+
+
+class IdentityLayer(torch.nn.Module):
+    """The unchanged probabilities."""
+
+    on_logs = False
+
+    def forward(self, p: torch.Tensor) -> torch.Tensor:
+        """Return p itself."""
+        return p
+
+
+class LayerSequence(torch.nn.Module):
+    """Layers that are applied in turn, each to the probabilities of the one before."""
+
+    def __init__(self, layers: Sequence[torch.nn.Module]) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(layers)
+        self.on_logs = layers[0].on_logs
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return probabilities (n, K)."""
+        for i, layer in enumerate(self.layers):
+            x = layer(safe_log(x) if i > 0 and layer.on_logs else x)
+        return x
+
+
+class UniformShareLayer(torch.nn.Module):
+    """The rows of another layer mixed with a share of the uniform distribution."""
+
+    def __init__(self, base: torch.nn.Module, share: float) -> None:
+        super().__init__()
+        self.base, self.on_logs = base, base.on_logs
+        self.register_buffer("share", torch.tensor(share, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return probabilities (n, K)."""
+        q = self.base(x)
+        share = self.share.to(q.dtype)
+        return (1 - share) * (q / q.sum(dim=1, keepdim=True)) + share / q.shape[1]
+
+
+class MixtureLayer(torch.nn.Module):
+    """A mixture Σ weight · softmax(W log p + b)."""
+
+    on_logs = True
+
+    def __init__(self, terms: Sequence[SoftmaxTerm], on_raw_logits: bool) -> None:
+        super().__init__()
+        self.terms = torch.nn.ModuleList(SoftmaxLayer(term, on_raw_logits) for term in terms)
+        self.register_buffer("weights", torch.tensor([term.weight for term in terms], dtype=torch.float64))
+
+    def forward(self, logs: torch.Tensor) -> torch.Tensor:
+        """Return probabilities (n, K)."""
+        q = self.weights[0].to(logs.dtype) * self.terms[0](logs)
+        for i in range(1, len(self.terms)):  # not a slice: an exported program with an empty one cannot be loaded
+            q = q + self.weights[i].to(logs.dtype) * self.terms[i](logs)
+        return q
+
+
+class SoftmaxLayer(torch.nn.Module):
+    """softmax(W log p + b) as `SoftmaxTerm` defines it, also for the infinite logarithms of exact zeros."""
+
+    def __init__(self, term: SoftmaxTerm, on_raw_logits: bool) -> None:
+        super().__init__()
+        min_prob = term.min_prob_by_class
+        self.on_raw_logits, self.normalized = on_raw_logits, term.normalized
+        self.has_min_prob = bool(min_prob.any())
+        self.zeros_only = term.zeros_only or bool(min_prob.max() <= MIN_PROB_OF_LOGITS)
+        self.register_buffer("W", _to_buffer(term.W))
+        self.register_buffer("b", _to_buffer(term.b))
+        self.register_buffer("log_min_prob", _to_buffer(_log(min_prob)))
+
+    def forward(self, logs: torch.Tensor) -> torch.Tensor:
+        """Return the probabilities (n, K) of logarithms or logits, −inf for an exact zero."""
+        W, b, log_min_prob = (buffer.to(logs.dtype) for buffer in (self.W, self.b, self.log_min_prob))
+        x = logs
+        if self.has_min_prob and self.on_raw_logits:
+            x = torch.where(torch.isneginf(x), torch.logsumexp(x, dim=1, keepdim=True) + log_min_prob, x)
+        elif self.has_min_prob:
+            x = _raise_to_min_prob(x, log_min_prob, self.zeros_only)
+        if self.normalized:
+            x = x - torch.logsumexp(logs, dim=1, keepdim=True)
+        if W.ndim == 1:
+            return _softmax(torch.where(W == 0, 0.0, W * x) + b, b)
+        # The log −∞ of an exact zero gives −∞ where its weight is positive. Where it is negative, it gives +∞, which
+        # prevails.
+        is_zero = torch.isneginf(x)
+        eta = torch.where(is_zero, 0.0, x) @ W.T + b
+        for infinity, has_sign in ((-torch.inf, W > 0), (torch.inf, W < 0)):
+            eta = torch.where(is_zero.to(x.dtype) @ has_sign.to(x.dtype).T > 0, infinity, eta)
+        return _softmax(eta, b)
+
+
+class OneVsRestLayer(torch.nn.Module):
+    """One curve for two classes, else a curve for each class and rows that are divided by their sums."""
+
+    def __init__(self, curves: torch.nn.Module, k: int) -> None:
+        super().__init__()
+        self.curves, self.k, self.on_logs = curves, k, curves.on_logs
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return probabilities (n, K) of logarithms or probabilities."""
+        if self.k == 2:
+            pair = self.curves(x[:, :1], x[:, 1:]) if self.on_logs else self.curves(x[:, 1:])
+            return torch.cat(pair, dim=1)
+        q = (self.curves(_log_of_others(x), x) if self.on_logs else self.curves(x))[1]
+        total = q.sum(dim=1, keepdim=True)
+        return torch.where(total == 0, 1 / self.k, q / torch.where(total == 0, 1.0, total))
+
+
+def build_curves(curves: Sequence[Any]) -> torch.nn.Module | None:
+    """One module for the curves of all classes; None for curves with steps or of a class that has no layer."""
+    if all(isinstance(curve, Sigmoid) for curve in curves):
+        slopes, intercepts = ([getattr(curve, name) for curve in curves] for name in ("slope", "intercept"))
+        scales = {curve.on for curve in curves}
+        if scales == {"logit"}:
+            min_prob = min_prob_for_slopes(slopes, [curve.min_prob for curve in curves])
+            return BetaCurves(slopes, slopes, intercepts, min_prob)
+        return ProbabilitySigmoids(slopes, intercepts) if scales == {"raw"} else None
+    if all(isinstance(curve, BetaCurve) for curve in curves):
+        b, a, c = ([getattr(curve, name) for curve in curves] for name in "bac")
+        return BetaCurves(b, a, c, np.zeros(len(curves)))
+    if all(isinstance(curve, LogOddsSpline) for curve in curves):
+        return LogOddsSplines(curves)
+    if all(
+        isinstance(curve, PiecewiseLinearCurve) or (isinstance(curve, MonotoneCurve) and curve.between == "linear")
+        for curve in curves
+    ):
+        return PiecewiseLinearCurves(curves)
+    return None
+
+
+class BetaCurves(torch.nn.Module):
+    """The beta curves logit q = c + a log p − b log(1 − p) of the classes; Platt's sigmoids of log odds have a = b.
+
+    Probabilities are raised to the `min_prob` of the class, which is 0 for none.
+    """
+
+    on_logs = True
+
+    def __init__(self, b: Sequence[float], a: Sequence[float], c: Sequence[float], min_prob: Array) -> None:
+        super().__init__()
+        self.zeros_only = bool(min_prob.max() <= MIN_PROB_OF_LOGITS)
+        self.register_buffer("log_min_prob", _to_buffer(_log(min_prob)))
+        for name, values in (("a", a), ("b", b), ("c", c)):
+            self.register_buffer(name, _to_buffer(values))
+
+    def forward(self, log_rest: torch.Tensor, logs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return 1 − q and q, both (n, C), from log(1 − p) and log p, both (n, C)."""
+        a, b, c, log_min_prob = (buffer.to(logs.dtype) for buffer in (self.a, self.b, self.c, self.log_min_prob))
+        log_rest, logs = (_raise_to_min_prob(x, log_min_prob, self.zeros_only) for x in (log_rest, logs))
+        return _sigmoid_pair(torch.where(a == 0, 0.0, a * logs) - torch.where(b == 0, 0.0, b * log_rest) + c)
+
+
+class ProbabilitySigmoids(torch.nn.Module):
+    """Platt's sigmoids of probabilities, logit q = slope · p + intercept, of the classes."""
+
+    on_logs = False
+
+    def __init__(self, slopes: Sequence[float], intercepts: Sequence[float]) -> None:
+        super().__init__()
+        self.register_buffer("slopes", _to_buffer(slopes))
+        self.register_buffer("intercepts", _to_buffer(intercepts))
+
+    def forward(self, p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return 1 − q and q, both (n, C), from p (n, C)."""
+        return _sigmoid_pair(self.slopes.to(p.dtype) * p + self.intercepts.to(p.dtype))
+
+
+class LogOddsSplines(torch.nn.Module):
+    """The splines from log odds to recalibrated log odds of the classes."""
+
+    on_logs = True
+
+    def __init__(self, curves: Sequence[LogOddsSpline]) -> None:
+        super().__init__()
+        min_prob = np.array([curve.min_prob for curve in curves])
+        self.zeros_only = bool(min_prob.max() <= MIN_PROB_OF_LOGITS)
+        self.register_buffer("log_min_prob", _to_buffer(_log(min_prob)))
+        splines = [curve.spline for curve in curves]
+        self.splines = PiecewiseCubics(
+            [spline.knots for spline in splines],
+            [spline.values for spline in splines],
+            [spline.second_derivatives for spline in splines],
+            [spline.slope(spline.knots[[0, -1]]) for spline in splines],
+        )
+
+    def forward(self, log_rest: torch.Tensor, logs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return 1 − q and q, both (n, C), from log(1 − p) and log p, both (n, C)."""
+        log_min_prob = self.log_min_prob.to(logs.dtype)
+        log_rest, logs = (_raise_to_min_prob(x, log_min_prob, self.zeros_only) for x in (log_rest, logs))
+        return _sigmoid_pair(self.splines(logs - log_rest))
+
+
+class PiecewiseLinearCurves(torch.nn.Module):
+    """Piecewise linear curves of the probability of each class, constant beyond the first and the last knot."""
+
+    def __init__(self, curves: Sequence[Any]) -> None:
+        super().__init__()
+        self.on_logs = all(curve.scale == LOGIT for curve in curves)  # all have the scale of the same fit
+        # A single knot is a constant, which needs a second one.
+        knots = [np.append(curve.x, curve.x[-1] + 1) if len(curve.x) == 1 else curve.x for curve in curves]
+        values = [np.append(curve.y, curve.y) if len(curve.x) == 1 else curve.y for curve in curves]
+        flat = np.zeros((len(curves), 2))
+        self.lines = PiecewiseCubics(knots, values, [np.zeros(len(x)) for x in knots], list(flat))
+
+    def forward(self, *columns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return 1 − q and q, both (n, C), from p (n, C); with `on_logs` from log(1 − p) and log p, both (n, C)."""
+        score = (columns[1] - columns[0]).clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS) if self.on_logs else columns[0]
+        q = self.lines(score)
+        return 1 - q, q
+
+
+class ConfidenceLayer(torch.nn.Module):
+    """A recalibrated confidence in the predicted class, which stays; the other classes are scaled in proportion."""
+
+    on_logs = False
+
+    def __init__(self, confidence_map: ConfidenceMap) -> None:
+        super().__init__()
+        self.curve = PiecewiseLinearCurves([PiecewiseLinearCurve(confidence_map.scores, confidence_map.confidences)])
+
+    def forward(self, p: torch.Tensor) -> torch.Tensor:
+        """Return probabilities (n, K)."""
+        k, predicted = p.shape[1], p.argmax(dim=1, keepdim=True)
+        others = p.scatter(1, predicted, 0.0)
+        total = others.sum(dim=1, keepdim=True)
+        # Beside a confidence of 1 the others share equally; where they are tiny, their shares have a gradient of 0.
+        shares = torch.where(total == 0, 1 / (k - 1), others.detach() / torch.where(total == 0, 1.0, total.detach()))
+        is_tiny = total < torch.finfo(p.dtype).tiny ** 0.5
+        shares = torch.where(is_tiny, shares, others / torch.where(is_tiny, 1.0, total))
+        # Where the runner-up is equally probable, with a margin for rounding.
+        largest = shares.amax(dim=1, keepdim=True)
+        tie = largest / (1 + largest) * (1 + 8 * torch.finfo(p.dtype).eps)
+        confidence = torch.maximum(self.curve(p.gather(1, predicted))[1], tie)
+        return (shares * (1 - confidence)).scatter(1, predicted, confidence)
+
+
+class PiecewiseCubics(torch.nn.Module):
+    """Piecewise cubic curves, one for each column: values and second derivatives at knots, lines beyond the ends."""
+
+    def __init__(
+        self,
+        knots: Sequence[Array],
+        values: Sequence[Array],
+        second_derivatives: Sequence[Array],
+        end_slopes: Sequence[Array],
+    ) -> None:
+        super().__init__()
+        n_knots = max(map(len, knots))
+        self.register_buffer("knots", _pad_rows(knots, n_knots, np.inf))
+        self.register_buffer("values", _pad_rows(values, n_knots, 0.0))
+        self.register_buffer("second_derivatives", _pad_rows(second_derivatives, n_knots, 0.0))
+        self.register_buffer("ends", _to_buffer([[x[0], x[-1]] for x in knots]))
+        slopes = np.array(end_slopes)
+        self.register_buffer("end_slopes", _to_buffer(np.where(np.abs(slopes) > SLOPE_TOLERANCE, slopes, 0.0)))
+        self.register_buffer("last_segment", torch.tensor([[len(x) - 2] for x in knots]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the values (n, C) at x (n, C), which may be infinite.
+
+        Between two knots with values y0 and y1 and second derivatives d0 and d1, the cubic at the relative position u
+        is the line between the values plus width²/6 (d0 (v³ − v) + d1 (u³ − u)), v = 1 − u.
+        """
+        x = x.T.contiguous()
+        knots, values, second, ends, slopes = (
+            buffer.to(x.dtype)
+            for buffer in (self.knots, self.values, self.second_derivatives, self.ends, self.end_slopes)
+        )
+        low, high = ends[:, :1], ends[:, 1:]
+        # At x = low or high, `maximum` and `minimum` pass on half of the gradient. The line beyond the end adds the
+        # other half.
+        inside = torch.minimum(torch.maximum(x, low), high)
+        segment = torch.searchsorted(knots, inside.detach(), right=True) - 1
+        segment = torch.minimum(segment.clamp(min=0), self.last_segment)
+        (x0, x1), (y0, y1), (d0, d1) = (
+            (rows.gather(1, segment), rows.gather(1, segment + 1)) for rows in (knots, values, second)
+        )
+        width = x1 - x0
+        u = (inside - x0) / width
+        v = 1 - u
+        y = y0 + u * (y1 - y0) + width * width / 6 * (d0 * (v**3 - v) + d1 * (u**3 - u))
+        zero = torch.zeros((), dtype=x.dtype, device=x.device)
+        for slope, beyond in (
+            (slopes[:, :1], torch.minimum(x - low, zero)),
+            (slopes[:, 1:], torch.maximum(x - high, zero)),
+        ):
+            y = y + torch.where(slope == 0, 0.0, slope * beyond)
+        return y.T
+
+
+def safe_log(p: torch.Tensor) -> torch.Tensor:
+    """log p, −∞ for an exact zero, whose gradient is 0."""
+    is_positive = p > 0
+    return torch.where(is_positive, torch.where(is_positive, p, 1.0).log(), -torch.inf)
+
+
+def _softmax(eta: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Rows proportional to exp η; an entry +∞ has probability 1, and a row of only −∞ is uniform over the finite b."""
+    largest = eta.detach().amax(dim=1, keepdim=True)
+    takes_row = torch.zeros_like(eta).masked_fill(~torch.isposinf(eta), -torch.inf)
+    eta = torch.where(torch.isposinf(largest), takes_row, eta)
+    eta = torch.where(torch.isneginf(largest), torch.zeros_like(b).masked_fill(torch.isneginf(b), -torch.inf), eta)
+    return torch.softmax(eta, dim=1)
+
+
+def _sigmoid_pair(eta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """1 − q and q for the log odds η of q, both with full precision."""
+    return torch.sigmoid(-eta), torch.sigmoid(eta)
+
+
+def _raise_to_min_prob(logs: torch.Tensor, log_min_prob: torch.Tensor, zeros_only: bool) -> torch.Tensor:
+    """Logarithms limited below at log(min_prob), −∞ for no limit; with `zeros_only` it replaces exact zeros alone."""
+    return torch.where(torch.isneginf(logs) if zeros_only else logs < log_min_prob, log_min_prob, logs)
+
+
+def _log_of_others(logs: torch.Tensor) -> torch.Tensor:
+    """log(1 − p) of each class (n, K); where that would lose digits, the log of the sum of the other classes."""
+    complement = -torch.expm1(logs)
+    others = logs.masked_fill(torch.zeros_like(logs).scatter(1, logs.argmax(dim=1, keepdim=True), 1.0) > 0, -torch.inf)
+    largest = others.detach().amax(dim=1, keepdim=True)
+    largest = torch.where(torch.isneginf(largest), 0.0, largest)
+    log_others = safe_log((others - largest).exp().sum(dim=1, keepdim=True)) + largest
+    # Only the complement of the largest probability can be so small.
+    return torch.where(complement < MIN_ACCURATE_DIFFERENCE, log_others, safe_log(complement))
+
+
+def _log(p: Any) -> Array:
+    """Logarithms, −∞ of zeros."""
+    with np.errstate(divide="ignore"):
+        return np.log(p)
+
+
+def _to_buffer(values: Any) -> torch.Tensor:
+    """A copy of the values as a float64 tensor."""
+    return torch.tensor(np.array(values, dtype=np.float64))
+
+
+def _pad_rows(rows: Sequence[Array], length: int, value: float) -> torch.Tensor:
+    """Rows (C, length) of these values, filled up with a number."""
+    return _to_buffer([np.pad(row, (0, length - len(row)), constant_values=value) for row in rows])

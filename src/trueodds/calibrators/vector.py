@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from trueodds.calibrators._glm.fit_data import SummableRows
 from trueodds.calibrators._glm.log_linear import (
     LogLinearMap,
     fit_log_linear,
@@ -17,7 +18,6 @@ from trueodds.calibrators._glm.log_linear import (
     small_sample_notes,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
-from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative

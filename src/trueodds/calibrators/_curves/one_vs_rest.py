@@ -11,14 +11,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from trueodds.calibrators._curves.score_scale import PROBABILITY, class_scores, score_scale
-from trueodds.calibrators._glm.fit_data import FitData, apply_in_blocks
+from trueodds.calibrators._glm.fit_data import FitData, SummableRows, apply_in_blocks
 from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     Probabilities,
     one_vs_rest_logs,
     to_probabilities,
 )
-from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.saved_parameters import invalid_value_error
 from trueodds.core.errors import Note

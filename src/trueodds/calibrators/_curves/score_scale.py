@@ -1,4 +1,4 @@
-"""The scale of the scores of a curve: probabilities, or log odds if the curve was fitted to logits.
+"""The scale of the scores of a curve, probabilities or log odds, and whether a map keeps their order.
 
 Log odds keep the order of scores whose probabilities round to 0 or 1. A curve of log odds does not depend on their
 unit either: ten times as large scores give a curve with ten times as large knots, and the same probabilities.
@@ -16,7 +16,9 @@ from trueodds.calibrators._glm.log_probabilities import (
     one_vs_rest_logs,
     to_probabilities,
 )
+from trueodds.calibrators.base import CalibrationMap, to_accepted_input
 from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Numbers, invalid_value_error
+from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import MAX_LOG_ODDS
@@ -49,3 +51,35 @@ def check_knots(key: str, x: Array, scale: str) -> None:
     low, high = KNOT_RANGE[scale]
     if len(x) and not low <= x[0] <= x[-1] <= high:
         raise invalid_value_error(key, f"numbers from {low:g} to {high:g}", float(x[0] if x[0] < low else x[-1]))
+
+
+MAX_DECREASE = 1e-3  # total decrease of the probability with a higher score, up to which a map counts as nondecreasing
+_N_POINTS = 1001  # evaluations at equally spaced log odds, and at as many quantiles of the rows
+
+
+def total_decrease(calibration_map: CalibrationMap, P: Probabilities) -> float:
+    """Return the sum of all decreases of the probability of the second class between the scores of P (n, 2).
+
+    >>> from trueodds.calibrators.temperature import TemperatureSpec
+    >>> P = np.array([[0.2, 0.8], [0.6, 0.4], [0.9, 0.1]] * 20)
+    >>> total_decrease(TemperatureSpec().fit(P, np.eye(2)[[1, 0, 0] * 20], np.ones(60)), P)
+    0.0
+    """
+    scores = class_scores(P, 1, LOGIT)
+    scores = np.sort(scores[np.isfinite(scores)])
+    if not len(scores):
+        return 0.0
+    steps = np.arange(_N_POINTS) / (_N_POINTS - 1)
+    quantiles = scores[np.round(steps * (len(scores) - 1)).astype(np.int64)]
+    points = np.unique(np.concatenate([scores[0] + (scores[-1] - scores[0]) * steps, quantiles]))
+    Q = calibration_map.apply(to_accepted_input(calibration_map, LogProbabilities.from_logits(points)))
+    return float(np.maximum(-np.diff(Q[:, 1]), 0.0).sum())
+
+
+def decrease_note(decrease: float, curve: str = "map", details: str = "") -> Note:
+    """Return the note on a map or curve that decreases by so much in total; `details` end the first sentence."""
+    return Note(
+        "TN529",
+        f"The {curve} decreases in places, by {decrease:.2g} in total, where a higher score gets a lower"
+        f" probability{details}. llo, beta and centered_isotonic keep the order of scores.",
+    )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.calibrators._glm.lbfgs import minimize_lbfgs
+from trueodds.calibrators._glm.fit_data import SummableRows
 from trueodds.calibrators._glm.log_linear import (
     FALLBACK_RIDGE,
     MAX_NEWTON_PARAMETERS,
@@ -20,10 +20,9 @@ from trueodds.calibrators._glm.log_linear import (
     LogLinearRows,
 )
 from trueodds.calibrators._glm.log_probabilities import softmax
-from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
+from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
 from trueodds.calibrators._glm.parameter_uncertainty import FitEvidence, ParameterUncertainty
-from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class

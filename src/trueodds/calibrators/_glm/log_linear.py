@@ -9,9 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators._glm.fit_data import FitData
-from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA
-from trueodds.calibrators._glm.lbfgs import minimize_lbfgs
+from trueodds.calibrators._glm.fit_data import FitData, SummableRows
 from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     MinProb,
@@ -21,11 +19,10 @@ from trueodds.calibrators._glm.log_probabilities import (
     normalized_logs,
     softmax,
 )
-from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
-from trueodds.calibrators._glm.row_sums import SummableRows
+from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.calibrators.saved_parameters import Numbers, PassCount
-from trueodds.calibrators.temperature import TemperatureSpec
+from trueodds.calibrators.temperature import MAX_BETA, MIN_BETA, TemperatureSpec
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_softmax

@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from trueodds.calibrators._glm.fit_data import InMemory, SummableRows
 from trueodds.calibrators._glm.newton import MAX_FINAL_GRADIENT, Minimum, minimize_newton
-from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array

@@ -15,13 +15,15 @@ from scipy.special import expit
 
 from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
 from trueodds.calibrators._glm.parameter_covariance import (
+    RANK_TOLERANCE,
     IndependentUnits,
     ParameterCovariance,
     ScoreVectors,
+    critical_value,
     jackknife_covariance,
     sandwich_covariance,
+    upper_tail,
 )
-from trueodds.calibrators._glm.wald import RANK_TOLERANCE, critical_value, upper_tail
 from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, Numbers, Saved, invalid_value_error
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array

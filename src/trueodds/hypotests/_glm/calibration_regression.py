@@ -16,9 +16,11 @@ from trueodds.calibrators._glm.parameter_covariance import (
     ParameterCovariance,
     ScoreVectors,
     ShiftScores,
+    critical_value,
     jackknife_covariance,
+    upper_tail,
+    wald_statistic,
 )
-from trueodds.calibrators._glm.wald import critical_value, upper_tail, wald_statistic
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.hypotests._glm.logistic import (

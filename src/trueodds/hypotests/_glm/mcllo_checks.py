@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from trueodds.calibrators._glm.wald import lower_tail
+from trueodds.calibrators._glm.parameter_covariance import lower_tail
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array

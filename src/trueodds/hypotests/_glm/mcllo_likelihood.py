@@ -18,10 +18,13 @@ from trueodds.calibrators._glm.parameter_covariance import (
     IndependentUnits,
     ParameterCovariance,
     ScoreVectors,
+    critical_value,
     jackknife_covariance,
     sandwich_covariance,
+    upper_tail,
+    wald_statistic,
+    whitening_matrix,
 )
-from trueodds.calibrators._glm.wald import critical_value, upper_tail, wald_statistic, whitening_matrix
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm

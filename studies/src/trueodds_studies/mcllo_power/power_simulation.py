@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import chdtrc, chdtri, chndtr
 
 from trueodds.binning.uniform import Uniform
-from trueodds.calibrators._glm.wald import NORMAL_CRITICAL_VALUE
+from trueodds.calibrators._glm.parameter_covariance import NORMAL_CRITICAL_VALUE
 from trueodds.calibrators.mcllo import MclloMap
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError

@@ -1,1 +1,0 @@
-"""Credal calibration: likelihood contours of calibration parameters, and belief functions derived from them."""

@@ -1,1 +1,0 @@
-"""Natural cubic splines and their fits for the spline calibrator."""

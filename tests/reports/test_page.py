@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 from tests.reports.example import PICTURES, example, unremarkable
-from trueodds.core.formatting import format_number
+from trueodds.core.formatting import format_decimals, format_error, format_number, format_pvalue, format_share
 from trueodds.data.predictions import Predictions
 from trueodds.reports.audit import audit
 from trueodds.reports.html import audit_page as page
 from trueodds.reports.text import diagram_tables
-from trueodds.reports.text.formatting import format_decimals, format_error, format_pvalue, format_share
 
 VOID = {"meta", "img", "br", "input", "link", "circle", "rect", "line"}
 

@@ -11,8 +11,8 @@ import pytest
 import trueodds as to
 from tests.calibrators.rows import powers
 from tests.reports.example import example
+from trueodds.core.formatting import format_error_range
 from trueodds.reports.text import recalibration
-from trueodds.reports.text.formatting import format_error_range
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
 from trueodds.reports.text.verdict_sentence import describe_recalibration

@@ -278,10 +278,10 @@ class Verdict(Result):
         """
         family = ""
         if self.family_pvalue is not None and self.lens != "family":
-            family = f" · family-wise p {format_pvalue_relation(self.family_pvalue, self.min_pvalue)}"
+            family = f" · family-wise p {format_pvalue_relation(self.family_pvalue, self.min_pvalue, cutoff=0)}"
         return to_printable(
             f"{self.test} {'family-wise ' if self.lens == 'family' else ''}p"
-            f" {format_pvalue_relation(self.pvalue, self.min_pvalue)}{self._decision_text()}{family} ·"
+            f" {format_pvalue_relation(self.pvalue, self.min_pvalue, cutoff=0)}{self._decision_text()}{family} ·"
             f" statistic {format_number(self.statistic)}{self._margin_text()}"
             f"{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {self._lens_text()}"
             f" · null: {_NULL_DETAILS.split(self.null)[0]}"
@@ -307,7 +307,8 @@ class Verdict(Result):
             return format_lens(self.lens, self.settings)
         min_pvalue = None if self.min_pvalue is None else 1 / (1 + self.settings["resamples"])
         texts = [
-            f"{lens} (p {format_pvalue_relation(part['pvalue'], min_pvalue)})" for lens, part in self.parts.items()
+            f"{lens} (p {format_pvalue_relation(part['pvalue'], min_pvalue, cutoff=0)})"
+            for lens, part in self.parts.items()
         ]
         return f"lenses {', '.join(texts)}"
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from trueodds.core import table_formats, table_latex
 from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note
-from trueodds.core.formatting import format_bins, format_percent
+from trueodds.core.formatting import format_bins, format_percent_in_text
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import spreadsheet_text, to_printable
 from trueodds.core.results import SCORES, Estimate, Result
@@ -346,7 +346,7 @@ def caption_sentences(
     sentences.append(f"n = {describe_n_rows(columns)} rows{', the same for all models' if compared else ''}.")
     estimates = [estimate for column in columns for estimate in column.estimates.values()]
     if interval and any(estimate.interval is not None for estimate in estimates):
-        sentences.append(f"Brackets: {_format_rate(level)} confidence interval.")
+        sentences.append(f"Brackets: {format_percent_in_text(level)} confidence interval.")
         if any(map(_ends_at_value, estimates)):
             sentences.append(
                 "Intervals allow for the upward bias of the estimate; one that ends at it would lie below it otherwise."
@@ -373,7 +373,7 @@ def describe_n_rows(columns: Sequence[CaptionColumn]) -> str:
 def _explain_bold(columns: Sequence[CaptionColumn], level: float) -> str:
     """Say what a bold value means, or that there is none."""
     measures = f" over the {len(columns):,} measures by Holm's method" if len(columns) > 1 else ""
-    test = f"(paired comparisons, familywise error rate {_format_rate(1 - level)}{measures})"
+    test = f"(paired comparisons, familywise error rate {format_percent_in_text(1 - level)}{measures})"
     if any(column.bold is not None for column in columns):
         return f"Bold: significantly better than every other model {test}."
     return f"No value is bold, that is, significantly better than every other model {test}."
@@ -430,12 +430,3 @@ def _ends_at_value(estimate: Estimate) -> bool:
         and interval.method in _EXTENDED_INTERVALS
         and interval.low < interval.high == estimate.value
     )
-
-
-def _format_rate(rate: float) -> str:
-    """Format a rate in percent for prose.
-
-    >>> _format_rate(0.95)
-    '95 %'
-    """
-    return format_percent(rate).replace("%", " %")

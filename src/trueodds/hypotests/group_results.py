@@ -365,8 +365,8 @@ class ByGroup(Result):
 def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:
     """Format the table of subgroups, then the gaps between them."""
     worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
-    family_pvalue = format_pvalue_relation(by_group.pvalue, min_pvalue)
-    joint_pvalue = format_pvalue_relation(worst.joint, min_pvalue)
+    family_pvalue = format_pvalue_relation(by_group.pvalue, min_pvalue, cutoff=0)
+    joint_pvalue = format_pvalue_relation(worst.joint, min_pvalue, cutoff=0)
     examined = count_examined_groups(len(by_group.groups), len(by_group.unexamined))
     heading = (
         f"{by_group.estimator} by group · {f'{examined} · ' if examined else ''}family-wise p {family_pvalue} ·"
@@ -435,7 +435,7 @@ def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
     min_single_pvalue = min_pvalue / (1 + n_untested)
     all_estimates = [*estimates, by_group.overall]
     limits = [
-        None if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
+        None if estimate.interval is None else {"low": estimate.interval.low, "high": estimate.interval.high}
         for estimate in all_estimates
     ]
     has_means = any(group.mean_prob is not None for group in by_group.groups)
@@ -447,8 +447,8 @@ def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
         [by_group.estimator, *format_column([estimate.value for estimate in all_estimates])],
         [f"{format_percent_in_text(by_group.level)} interval", *format_intervals(limits)],
         [noise_floor_label(by_group.estimator), *format_column([estimate.noise_floor for estimate in all_estimates])],
-        ["p", *(format_pvalue(group.pvalue, min_single_pvalue) for group in by_group.groups), ""],
-        ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
+        ["p", *(format_pvalue(group.pvalue, min_single_pvalue, cutoff=0) for group in by_group.groups), ""],
+        ["joint p", *(format_pvalue(group.joint, min_pvalue, cutoff=0) for group in by_group.groups), ""],
         ["smallest detectable", *format_column([group.min_detectable for group in by_group.groups]), ""],
         ["status", *(format_status(group.status, group.direction) for group in by_group.groups), ""],
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.formatting import format_number, format_pvalue
+from trueodds.core.formatting import format_number, format_pvalue_relation
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
@@ -58,8 +58,7 @@ class MulticalibrationError:
         return float(self.value)
 
     def __str__(self) -> str:
-        pvalue_text = format_pvalue(self.pvalue, self.min_pvalue)
-        p = pvalue_text if pvalue_text.startswith("≤") else f"= {pvalue_text}"
+        p = format_pvalue_relation(self.pvalue, self.min_pvalue, cutoff=0)
         return to_printable(
             f"multicalibration error {format_number(self.value)} · p {p} · noise floor "
             f"{format_number(self.noise_floor)} · largest for {self.worst}, {self.sigma:.3g} standard errors"

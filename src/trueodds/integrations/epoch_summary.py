@@ -14,7 +14,7 @@ from trueodds.api.measure import measure
 from trueodds.api.test import test as test_calibration
 from trueodds.calibrators.temperature import TemperatureMap, format_temperature
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_pvalue
+from trueodds.core.formatting import format_number, format_pvalue_relation
 from trueodds.core.printable import to_printable
 from trueodds.core.results import noise_floor_label
 from trueodds.core.settings import Count, Seed, check
@@ -82,11 +82,11 @@ class EpochSummary:
         error = f"{self.estimator} {format_number(self.error)}"
         if self.noise_floor is not None:
             error += f" ({noise_floor_label(self.estimator)} {format_number(self.noise_floor)})"
-        pvalue = format_pvalue(self.pvalue, self.min_pvalue or 0.0)
+        pvalue = format_pvalue_relation(self.pvalue, self.min_pvalue, cutoff=0)
         return to_printable(
             f"accuracy {format_number(self.accuracy)} · log loss {format_number(self.log_loss)}"
             f" ({format_number(self.refinement)} at {format_temperature(1 / self.temperature)}) · {error} ·"
-            f" {self.test} p {pvalue if pvalue.startswith('≤') else f'= {pvalue}'} · n={self.n:,} · {self.lens}"
+            f" {self.test} p {pvalue} · n={self.n:,} · {self.lens}"
         )
 
     def to_dict(self, prefix: str = "") -> dict[str, float]:

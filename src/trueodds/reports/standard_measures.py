@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import with_minus_signs
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
@@ -117,7 +118,7 @@ def _describe_clipped(view: View, min_prob: float) -> str:
     """Return calibration intercept and slope as text, with probabilities clipped to [min_prob, 1 − min_prob]."""
     coefficients = Cox(min_prob=min_prob).coefficients(view)
     values = (coefficients[name].value for name in ("in_the_large", "slope"))
-    return " and ".join(f"{value:.2f}".replace("-", "−").replace("nan", "undefined") for value in values)
+    return " and ".join(with_minus_signs(f"{value:.2f}").replace("nan", "undefined") for value in values)
 
 
 def _coefficient_measure(name: str, coefficient: Coefficient, ideal: float, level: float) -> StandardMeasure:

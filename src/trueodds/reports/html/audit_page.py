@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trueodds.core.formatting import format_share
 from trueodds.core.printable import printable_tree
 from trueodds.core.text_direction import isolate_tree
 from trueodds.reports.html import figures
@@ -14,7 +15,7 @@ from trueodds.reports.provenance import version_rows
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
 from trueodds.reports.text.audit_notes import group_notes_by_code
 from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
-from trueodds.reports.text.formatting import describe_size, format_share, is_binary
+from trueodds.reports.text.formatting import describe_size, is_binary
 from trueodds.reports.text.summary import is_inconclusive, summary_lines
 from trueodds.reports.text.text_table import LABEL_AND_TEXT, TextTable
 

@@ -6,7 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueodds.core.formatting import format_number
+from trueodds.core.formatting import (
+    format_boolean,
+    format_column,
+    format_count,
+    format_intervals,
+    format_number,
+    format_percent_in_text,
+    format_pvalue,
+    format_pvalue_clause,
+)
 from trueodds.core.printable import printable_tree
 from trueodds.core.text_direction import isolate_tree
 from trueodds.reports.html.figures import Picture, axis_names, bar_level
@@ -14,17 +23,7 @@ from trueodds.reports.html.reliability_svg import reliability_svg, select_bins, 
 from trueodds.reports.html.rendering import render_page
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.text.diagram_tables import diagram_table
-from trueodds.reports.text.formatting import (
-    format_boolean,
-    format_column,
-    format_count,
-    format_intervals,
-    format_level,
-    format_pvalue,
-    format_pvalue_clause,
-    format_settings,
-    interval_heading,
-)
+from trueodds.reports.text.formatting import format_settings, interval_heading
 from trueodds.reports.text.result_tables import interval_mark
 from trueodds.reports.text.text_table import LABEL_AND_TEXT, TableColumn, TextTable
 from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
@@ -94,7 +93,7 @@ def verdict_of_models(result: Comparison | Ranking) -> str:
     evidence = []
     if result.interval is not None:
         limits = format_intervals([result.interval.to_dict()])[0]
-        evidence.append(f"{format_level(result.interval.level)} confidence interval {limits}")
+        evidence.append(f"{format_percent_in_text(result.interval.level)} confidence interval {limits}")
     if result.pvalue is not None:
         evidence.append(format_pvalue_clause(result.pvalue, result.min_pvalue))
     details += f" ({', '.join(evidence)})" if evidence else ""
@@ -217,7 +216,7 @@ def _difference_table(comparison: Mapping[str, Any], pairs: Sequence[Mapping[str
 def _interval_heading(entries: Sequence[Mapping[str, Any]], simultaneous_level: float | None = None) -> str:
     """Return the heading of a column of intervals, with the simultaneous level or that of the first interval."""
     if simultaneous_level is not None:
-        return f"{format_level(simultaneous_level)} simultaneous interval"
+        return f"{format_percent_in_text(simultaneous_level)} simultaneous interval"
     return interval_heading(next((entry["interval"] for entry in entries if entry["interval"]), None))
 
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trueodds.core.formatting import format_percent_in_text
 from trueodds.reports.html.reliability_svg import curve_svg, reliability_svg, select_bins, upper_limit
 from trueodds.reports.text.diagram_tables import diagram_table, panel_table
-from trueodds.reports.text.formatting import describe_lens, format_level, is_binary
+from trueodds.reports.text.formatting import describe_lens, is_binary
 from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.recalibration import calibrator_with_parameters, format_gain_bound, format_log_loss
 from trueodds.reports.text.result_tables import class_name
@@ -154,7 +155,7 @@ def _diagram_of_evidence(audit: Mapping[str, Any], figures: Sequence[Mapping[str
 def bar_level(diagrams: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the level of the consistency bars of the reliability diagrams, such as "95 %"; None if there are none."""
     levels = [diagram["settings"]["level"] for diagram in diagrams if diagram["diagram"] in INLINE_DIAGRAMS]
-    return format_level(levels[0]) if levels else None
+    return format_percent_in_text(levels[0]) if levels else None
 
 
 def held_out_tables(audit: Mapping[str, Any]) -> list[tuple[str, TextTable]]:

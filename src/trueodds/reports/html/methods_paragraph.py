@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from trueodds.core.formatting import format_number
+from trueodds.core.formatting import format_count, format_number, format_percent_in_text
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.subgroups import HOLM
-from trueodds.reports.text.formatting import describe_lens, format_count, format_level
+from trueodds.reports.text.formatting import describe_lens
 from trueodds.reports.text.recalibration import TRAINING_ROWS, calibrator_name, is_fitted_to_sample
 
 # The methods of confidence intervals in words, and the paper that the text cites for each.
@@ -166,7 +166,7 @@ def _describe_intervals(audit: Mapping[str, Any], keys: dict[str, None]) -> str:
     resamples = sorted({m["settings"]["resamples"] for m in measures if "resamples" in (m.get("settings") or {})})
     unit = "" if audit["data"].get("clusters") is None else " of whole clusters"
     counts = f", from {' or '.join(f'{n:,}' for n in resamples)} bootstrap resamples{unit}" if resamples else ""
-    return f"{format_level(level)} confidence intervals: {'; '.join(names)}{counts}."
+    return f"{format_percent_in_text(level)} confidence intervals: {'; '.join(names)}{counts}."
 
 
 def _describe_tests(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from trueodds.reports.text.formatting import format_count, format_share
+from trueodds.core.formatting import format_count, format_share
 
 # Edges of the plot area in the units of the picture, and the lower edge of the histogram below it.
 _LEFT, _RIGHT, _TOP, _BOTTOM, _HISTOGRAM_BOTTOM = 40.0, 310.0, 10.0, 280.0, 318.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from trueodds.core.content_security_policy import csp_hash
 from trueodds.core.errors import InputError, install_command
-from trueodds.reports.text.formatting import insert_no_break_spaces
+from trueodds.core.formatting import insert_no_break_spaces
 from trueodds.reports.text.text_table import ErrorMark, TextTable
 
 MAX_STRIP_SHARE = 0.96  # position of the largest number on the strips beside the rows, as a share of their width

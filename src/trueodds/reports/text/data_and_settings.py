@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from trueodds.reports.text.formatting import (
-    format_boolean,
-    format_integer,
-    format_settings,
-    format_share,
-    format_value,
-    is_binary,
-)
+from trueodds.core.formatting import format_boolean, format_integer, format_share
+from trueodds.reports.text.formatting import format_settings, format_value, is_binary
 from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TextTable
 
 MAX_LISTED_CLASSES = 20  # names of classes in the description of the data

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from trueodds.core.formatting import format_number
-from trueodds.reports.text.formatting import (
-    describe_event,
+from trueodds.core.formatting import (
     format_column,
     format_intervals,
+    format_number,
     format_pvalue,
     format_pvalue_clause,
     format_share,
-    interval_heading,
-    is_binary,
 )
+from trueodds.reports.text.formatting import describe_event, interval_heading, is_binary
 from trueodds.reports.text.summary import SummaryLine
 from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 

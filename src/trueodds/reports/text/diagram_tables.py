@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trueodds.reports.text.formatting import format_column, format_decimals, format_pvalue, format_value
+from trueodds.core.formatting import format_column, format_decimals, format_pvalue
+from trueodds.reports.text.formatting import format_value
 from trueodds.reports.text.result_tables import class_name
 from trueodds.reports.text.text_table import TableColumn, TextTable
 

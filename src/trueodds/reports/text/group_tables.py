@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from trueodds.core.formatting import format_number
-from trueodds.hypotests.group_results import count_examined_groups, format_status
-from trueodds.reports.text.formatting import (
+from trueodds.core.formatting import (
     format_column,
     format_digits,
     format_intervals,
-    format_level,
+    format_number,
+    format_percent_in_text,
     format_pvalue,
+    format_pvalue_relation,
     format_share,
-    is_binary,
 )
+from trueodds.hypotests.group_results import count_examined_groups, format_status
+from trueodds.reports.text.formatting import interval_heading, is_binary
 from trueodds.reports.text.result_tables import interval_mark, smallest_pvalue
 from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
@@ -43,7 +44,7 @@ def group_table(audit: AuditDict) -> TextTable:
         TableColumn(predicted_label),
         TableColumn(outcome_label),
         TableColumn("error"),
-        TableColumn(f"{format_level(among_groups['level'])} interval" if "level" in among_groups else "interval"),
+        TableColumn(interval_heading(among_groups if "level" in among_groups else None)),
         TableColumn("noise floor"),
         TableColumn("p", detail=True),
         TableColumn("joint p"),
@@ -108,10 +109,10 @@ def group_gap_table(audit: AuditDict) -> TextTable:
         if not gap["settled"]:
             text += ", not significant"
         (interval,) = format_intervals([gap["interval"]])
-        text += f"; {format_level(gap['interval']['level'])} interval of the largest true gap {interval}"
+        text += f"; {format_percent_in_text(gap['interval']['level'])} interval of the largest true gap {interval}"
         rows.append((f"widest gap of {gap['column']}", text))
     if error := among_groups.get("multicalibration"):
-        p = _with_relation_sign(error["pvalue"], smallest_pvalue(audit))
+        p = format_pvalue_relation(error["pvalue"], smallest_pvalue(audit))
         text = f"{format_number(error['value'])}, p {p}; noise floor {format_number(error['noise_floor'])}"
         worst = f"largest for {error['worst']}, {format_digits(error['sigma'])} standard errors"
         rows.append(("multicalibration error", f"{text}; {worst}"))
@@ -121,9 +122,3 @@ def group_gap_table(audit: AuditDict) -> TextTable:
         " relative to its standard error."
     )
     return TextTable("Differences between groups", LABEL_AND_TEXT, tuple(rows), intro)
-
-
-def _with_relation_sign(p: float | None, min_pvalue: float | None) -> str:
-    """Return the p-value with its relation sign, as in a formula: "= 0.03", "≤ 0.001" or "< 0.0001"."""
-    text = format_pvalue(p, min_pvalue)
-    return text if text[:1] in "≤<" else f"= {text}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trueodds.reports.text.formatting import format_distinct_percents, is_binary
+from trueodds.core.formatting import format_distinct_percents
+from trueodds.reports.text.formatting import is_binary
 
 MIN_BIN_ROWS = 10  # smallest number of rows of a bin that may be selected
 

@@ -6,17 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueodds.core.formatting import format_number, format_range
-from trueodds.reports.text.formatting import (
+from trueodds.core.formatting import (
     format_column,
     format_count,
     format_integer,
-    format_level,
+    format_number,
+    format_percent_in_text,
     format_pvalue,
+    format_range,
     format_share,
-    format_value,
-    is_binary,
+    with_minus_signs,
 )
+from trueodds.reports.text.formatting import format_value, is_binary
 from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
 LOG_LOSS_TOLERANCE = 1e-9  # nats per row by which the log losses of equivalent candidates may differ by rounding
@@ -115,7 +116,9 @@ def format_gain_bound(recalibration: Mapping[str, Any]) -> str:
         return ""
     amount = f"{format_number(low)} nats per row" if percent is None else format_gain_percent(percent)
     confidence = (
-        "" if recalibration.get("alpha") is None else f" with {format_level(1 - recalibration['alpha'])} confidence"
+        ""
+        if recalibration.get("alpha") is None
+        else f" with {format_percent_in_text(1 - recalibration['alpha'])} confidence"
     )
     return f"at least {amount}{confidence}"
 
@@ -156,8 +159,8 @@ def describe_unconfirmed_gain(recalibration: Mapping[str, Any]) -> str:
     estimate = "" if percent is None else f"{format_gain_percent(abs(percent))} {'lower' if percent >= 0 else 'higher'}"
     if low is None or high is None or recalibration.get("alpha") is None:
         return estimate or "of uncertain size"
-    level = format_level(1 - 2 * recalibration["alpha"])
-    limits = format_range(low, high).replace("-", "−")
+    level = format_percent_in_text(1 - 2 * recalibration["alpha"])
+    limits = with_minus_signs(format_range(low, high))
     return f"{estimate}{', ' if estimate else ''}{level} confidence interval {limits} nats per row"
 
 
@@ -394,7 +397,7 @@ def _gain_entries(recalibration: AuditDict) -> list[tuple[str, str]]:
     """Return entries on the gain in log loss, its confidence limits and its test."""
     limit = "confidence limit"
     if recalibration.get("alpha") is not None:
-        limit = f"{format_level(1 - recalibration['alpha'])} confidence limit"
+        limit = f"{format_percent_in_text(1 - recalibration['alpha'])} confidence limit"
     gain, gain_percent = format_number(recalibration.get("gain")), recalibration.get("gain_percent")
     return [
         ("gain", gain if gain_percent is None else f"{gain} ({format_gain_percent(gain_percent)})"),

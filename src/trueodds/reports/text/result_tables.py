@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trueodds.core.formatting import format_number
-from trueodds.reports.text.formatting import (
-    describe_lens,
+from trueodds.core.formatting import (
     format_column,
     format_error,
     format_intervals,
-    format_level,
+    format_number,
+    format_percent_in_text,
     format_pvalue,
 )
+from trueodds.reports.text.formatting import describe_lens
 from trueodds.reports.text.text_table import AuditDict, ErrorMark, TableColumn, TextTable
 
 # Estimators in the table of scores; the others are calibration errors.
@@ -245,7 +245,7 @@ def smallest_pvalue(audit: AuditDict) -> float | None:
 def _interval_column_heading(audit: AuditDict) -> str:
     """Return the heading of a column of intervals, with their level if they share one."""
     levels = {measure["interval"]["level"] for measure in audit["measures"] if measure["interval"]}
-    return f"{format_level(levels.pop())} interval" if len(levels) == 1 else "interval"
+    return f"{format_percent_in_text(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
 def class_table(audit: AuditDict) -> TextTable:

@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trueodds.core.formatting import format_number
+from trueodds.core.formatting import (
+    format_count,
+    format_error,
+    format_error_range,
+    format_number,
+    format_percent_in_text,
+    format_pvalue_clause,
+    format_share,
+    with_minus_signs,
+)
 from trueodds.hypotests.group_status import MAX_NAMED_GROUPS
 from trueodds.reports.subgroups import (
     ERRORS_DO_NOT_DIFFER,
@@ -20,14 +29,8 @@ from trueodds.reports.text.formatting import (
     covers_unit_interval,
     describe_event,
     describe_lens,
-    format_count,
-    format_error,
-    format_error_range,
-    format_level,
-    format_pvalue_clause,
     format_row_count,
     format_sample_size,
-    format_share,
     is_binary,
 )
 from trueodds.reports.text.recalibration import (
@@ -144,7 +147,7 @@ def _event_rate_line(data: Mapping[str, Any]) -> SummaryLine:
     rows = f"{votes_prefix}{describe_event(data)} in {format_count(data['n'], 'row')}{weighted}"
     remark = rows
     if (mean := data["mean_prediction"]) is not None:
-        difference = f"{100 * (data['event_rate'] - mean):+.1f}".replace("-", "−")
+        difference = with_minus_signs(f"{100 * (data['event_rate'] - mean):+.1f}")
         remark += f"; calibration-in-the-large {difference} percentage points"
     return SummaryLine(label, format_share(data["event_rate"]), remark)
 
@@ -231,7 +234,7 @@ def _describe_interval(interval: Mapping[str, Any], sample_size: str) -> str:
     low, high = interval["low"], interval["high"]
     is_informative = not covers_unit_interval(low, high)
     limits = format_error_range(low, high) if is_informative else f"uninformative with {sample_size}"
-    return f"{format_level(interval['level'])} confidence interval {limits}"
+    return f"{format_percent_in_text(interval['level'])} confidence interval {limits}"
 
 
 def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> SummaryLine:

@@ -6,12 +6,13 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trueodds.core.formatting import insert_no_break_spaces
 from trueodds.core.printable import printable_tree
 from trueodds.core.table_layout import TEXT_WIDTH, display_width, layout_table, shorten_middle
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
 from trueodds.reports.text.audit_notes import group_notes_by_code
 from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
-from trueodds.reports.text.formatting import describe_size, insert_no_break_spaces
+from trueodds.reports.text.formatting import describe_size
 from trueodds.reports.text.summary import SummaryLine, brief_lines, is_inconclusive, summary_lines
 from trueodds.reports.text.text_table import TextTable
 

@@ -6,22 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number
-from trueodds.core.printable import to_printable
-from trueodds.core.results import Interval, Verdict
-from trueodds.reports.audit_results import AuditResults, measures_by_name
-from trueodds.reports.subgroups import count_miscalibrated_groups, established_worst_group
-from trueodds.reports.text.formatting import (
-    covers_unit_interval,
+from trueodds.core.formatting import (
     format_count,
     format_distinct_percents,
     format_error,
     format_error_range,
-    format_level,
+    format_number,
+    format_percent_in_text,
     format_pvalue_clause,
-    format_sample_size,
-    is_binary,
+    with_minus_signs,
 )
+from trueodds.core.printable import to_printable
+from trueodds.core.results import Interval, Verdict
+from trueodds.reports.audit_results import AuditResults, measures_by_name
+from trueodds.reports.subgroups import count_miscalibrated_groups, established_worst_group
+from trueodds.reports.text.formatting import covers_unit_interval, format_sample_size, is_binary
 from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.recalibration import (
     DOUBTFUL_DATA_TEXTS,
@@ -145,8 +144,8 @@ def _describe_excluded_ideals(results: AuditResults) -> str:
         measure = measures_by_name(results.standard_measures)[name]
         assert measure.interval is not None
         digits = 2 if name in ("calibration_slope", "observed_to_expected", "calibration_intercept") else 3
-        low, high = (f"{x:.{digits}f}".replace("-", "−") for x in (measure.interval.low, measure.interval.high))
-        level = f"{format_level(measure.interval.level)} confidence interval of the " if not texts else ""
+        low, high = (with_minus_signs(f"{x:.{digits}f}") for x in (measure.interval.low, measure.interval.high))
+        level = f"{format_percent_in_text(measure.interval.level)} confidence interval of the " if not texts else ""
         texts.append(f"{level}{standard_measure_label(name)}, {low} to {high}, excludes {measure.ideal:.0f}")
     return f"the {'; that of the '.join(texts)}" if texts else ""
 
@@ -203,7 +202,7 @@ def _describe_additional_slope(results: AuditResults, state: str) -> str:
         text = f"yet probabilities as a whole are too {word}"
     else:
         text = f"probabilities are also too {word}"
-    return f"; {text} (calibration slope {slope.value:.2f})".replace("-", "−")
+    return with_minus_signs(f"; {text} (calibration slope {slope.value:.2f})")
 
 
 def _describe_largest_deviation(bins: Mapping[str, Sequence[Any]] | None, data: Mapping[str, Any], state: str) -> str:
@@ -228,8 +227,8 @@ def _describe_slope(slope: float, interval: Interval, state: str, data: Mapping[
 
 def _describe_slope_value(slope: float, interval: Interval) -> str:
     """Return the calibration slope with its confidence interval."""
-    value, low, high = (f"{x:.2f}".replace("-", "−") for x in (slope, interval.low, interval.high))
-    level = format_level(interval.level)
+    value, low, high = (with_minus_signs(f"{x:.2f}") for x in (slope, interval.low, interval.high))
+    level = format_percent_in_text(interval.level)
     return f"calibration slope {value}, {level} confidence interval {low} to {high}, ideally 1"
 
 
@@ -346,7 +345,7 @@ def _describe_error_interval(interval: Interval | None, data: Mapping[str, Any])
     if covers_unit_interval(interval.low, interval.high):
         return f"; {format_sample_size(data)} are too few to bound the expected calibration error"
     limits = format_error_range(interval.low, interval.high)
-    return f"; {format_level(interval.level)} confidence interval of the expected calibration error {limits}"
+    return f"; {format_percent_in_text(interval.level)} confidence interval of the expected calibration error {limits}"
 
 
 def _implausible_data_sentence(recalibration: Mapping[str, Any] | None, notes: Sequence[Note]) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trueodds.core.formatting import format_number
-from trueodds.reports.text.formatting import (
+from trueodds.core.formatting import (
     format_column,
     format_count,
     format_decimals,
     format_error,
     format_intervals,
-    format_level,
+    format_number,
+    format_percent_in_text,
     format_pvalue,
     format_share,
 )
@@ -235,7 +235,7 @@ def _interval_column_heading(people: Mapping[str, Any] | None) -> str:
     levels = {
         measure["interval"]["level"] for measure in (people or {"measures": ()})["measures"] if measure["interval"]
     }
-    return f"{format_level(levels.pop())} interval" if len(levels) == 1 else "interval"
+    return f"{format_percent_in_text(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
 def summarize_distance(audit: AuditDict) -> tuple[str, str] | None:

@@ -132,7 +132,7 @@ def test_the_axes_are_cropped_and_labeled_in_percent():
 @pytest.mark.parametrize("layer", ["band", "curves", "all", "none", "strip"])
 def test_each_layer_can_be_left_out(layer):
     diagram = to.draw(cohort(), "decision_curve", resamples=99)
-    drawn = {"curves": "curve"}.get(layer, layer)
+    drawn = layer
 
     def names(picture):
         figure = Figure()

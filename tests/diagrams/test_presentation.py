@@ -60,8 +60,7 @@ def test_the_default_is_the_diagonal_with_consistency_bars_around_it():
     points = np.concatenate([artist.get_xydata() for artist in marks(ax, "crosses")])
     expected = np.stack([t["mean_prediction"], t["outcome_rate"]], axis=1)
     np.testing.assert_array_equal(points[points[:, 0].argsort()], expected)
-    (bars,) = marks(ax, "bars")
-    for (x, low), (_, high) in bars.get_segments():
+    for (x, low), (_, high) in np.concatenate([bars.get_segments() for bars in marks(ax, "bars")]):
         assert low <= x <= high  # the quantiles of what a calibrated model would show lie around its mean
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("Confidence", "Accuracy")
     assert to.draw(softer(3), lens="class:1").axis_labels() == ("Predicted probability", "Observed frequency")

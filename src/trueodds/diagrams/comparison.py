@@ -15,8 +15,9 @@ from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_level, format_percent
-from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, BinnedPlot
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import (
     MISSING,

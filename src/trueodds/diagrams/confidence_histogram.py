@@ -11,7 +11,9 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.diagrams import bin_intervals, bins
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_percent
-from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
+from trueodds.diagrams._style.marks import Boxes, Mark, PanelSize, VBand, VLine
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
@@ -145,51 +147,28 @@ class ConfidenceHistogramPlot(Diagram):
         """Predicted along x, share of rows along y."""
         return self.predicted_label, "Share of predictions"
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """The lines, with their values if there is one panel, and the band; without both, the histogram."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        entries: list[tuple[Any, str]] = []
-        if self.has("lines"):
-            is_confidence = self.lens == "confidence"
-            predicted_label = "mean confidence" if is_confidence else "mean predicted"
-            observed_label = "accuracy" if is_confidence else "observed"
-            if len(self.panels["view"]) == 1:
-                predicted_label += f": {format_percent(float(self.panels['mean_prediction'][0]))}"
-                observed_label += f": {format_percent(float(self.panels['outcome_rate'][0]))}"
-            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=2), predicted_label))
-            entries.append(
-                (Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=2, linestyle=(0, (4, 1.5))), observed_label)
-            )
-        if self.has("band"):
-            level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR, alpha=0.8), f"{level} consistency range"))
-        if not entries and self.has("bars"):
-            entries.append((Patch(facecolor=styling.STRIP_COLOR), "predictions"))
-        return entries or [(Line2D([], [], linestyle="none"), "")]
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        rows, panel_row = self.rows(panel), self.panel_values(panel)
-        styling.style_axes(ax, styling.font_size(ax))
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """Probabilities along x, shares of the rows along y."""
+        styling.style_axes(ax, size.font_size)
         styling.set_probability_axis(ax)
         ax.grid(False, axis="x")
-        ax.set_ylim(0, panel_row["top"])
-        ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
-        if self.has("bars"):
-            style = {"facecolor": styling.STRIP_COLOR, "edgecolor": "white", "linewidth": 0.6, "label": "share"}
-            styling.draw_boxes(ax, rows["low"], rows["high"], np.zeros(1), rows["share"], **style)
-        if self.has("band"):
-            style = {"color": styling.INSIDE_BAR_COLOR, "alpha": 0.8, "linewidth": 0, "zorder": 1.5, "label": "band"}
-            ax.axvspan(panel_row["bar_low"], panel_row["bar_high"], **style)
-        if self.has("lines"):
-            style = {"linewidth": 2, "zorder": 3}
-            ax.axvline(panel_row["mean_prediction"], color=styling.INSIDE_COLOR, label="predicted", **style)
-            ax.axvline(
-                panel_row["outcome_rate"],
-                color=styling.OUTSIDE_COLOR,
-                linestyle=(0, (4, 1.5)),
-                label="observed",
-                **style,
-            )
+        ax.set_ylim(0, self.panels["top"][panel])
+        ax.yaxis.set_major_formatter(styling.format_percent_tick)
+
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """The histogram, both means, in the legend with their values if there is one panel, and the band."""
+        rows, totals = self.rows(panel), self.panel_values(panel)
+        labels = ("mean confidence", "accuracy") if self.lens == "confidence" else ("mean predicted", "observed")
+        p, y = totals["mean_prediction"], totals["outcome_rate"]
+        if len(self.panels["view"]) == 1:
+            labels = f"{labels[0]}: {format_percent(p)}", f"{labels[1]}: {format_percent(y)}"
+        line: dict[str, Any] = {"layer": "lines", "linewidth": 2, "zorder": 3}
+        histogram: dict[str, Any] = {"facecolor": styling.STRIP_COLOR, "edgecolor": "white", "linewidth": 0.6}
+        band: dict[str, Any] = {"color": styling.INSIDE_BAR_COLOR, "alpha": 0.8, "linewidth": 0, "zorder": 1.5}
+        band_label = f"{self.level_text} consistency range"
+        return [
+            Boxes(rows["low"], rows["high"], 0.0, rows["share"], layer="bars", name="share", **histogram),
+            VLine(p, name="predicted", label=labels[0], color=styling.INSIDE_COLOR, **line),
+            VLine(y, name="observed", label=labels[1], color=styling.OUTSIDE_COLOR, linestyle=(0, (4, 1.5)), **line),
+            VBand(totals["bar_low"], totals["bar_high"], layer="band", label=band_label, **band),
+        ]

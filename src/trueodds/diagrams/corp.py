@@ -22,8 +22,8 @@ from trueodds.diagrams._style.formatting import (
     format_score,
     join_words,
 )
-from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bin_count
 from trueodds.diagrams.corp_curve import BandSegment, CorpCurve, CorpPanel, find_segments_outside

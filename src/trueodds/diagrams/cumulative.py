@@ -15,8 +15,7 @@ from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_phrases, format_pvalue, format_range, merge_notes
-from trueodds.diagrams._style.panel_grid import MAX_PANELS
-from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, AXIS_STRIP_HEIGHT, add_axis_strip
+from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, AXIS_STRIP_HEIGHT, MAX_PANELS, add_axis_strip
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import Recipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables

@@ -17,10 +17,11 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, format_range, format_share, join_words
-from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams._style.marks import HLine, Line, Mark, PanelSize
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import MISSING, Models, match_views
-from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, marks_thresholds, sentence_name
+from trueodds.diagrams.model_styles import legend_name, marks_thresholds, sentence_name
 from trueodds.diagrams.net_benefit_curve import Limits, NetBenefitCurve
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
@@ -356,8 +357,8 @@ def describe_share_of_thresholds(curve: Mapping[str, Array]) -> str:
     return f"higher at {format_share(float(is_higher.mean()))} of thresholds"
 
 
-ALL_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 1.3, "linestyle": (0, (5, 1.6))}
-NONE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.1, "linestyle": "-"}
+ALL_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 1.3, "linestyle": (0, (5, 1.6)), "zorder": 2.2}
+NONE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.1, "zorder": 2}
 X_MARGIN = 0.015  # share of the width on either side of the thresholds
 
 
@@ -369,10 +370,6 @@ class DecisionCurveDiagram(model_strips_and_table.DiagramWithStrips):
     view_order = "highest event rate"
     figure_size = (6.4, 4.8)
 
-    @property
-    def _shows_bands(self) -> bool:
-        return bool(self.settings["banded"]) and self.has("band")
-
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         if len(self.names) == 1:
@@ -383,82 +380,43 @@ class DecisionCurveDiagram(model_strips_and_table.DiagramWithStrips):
         """The threshold along x, the net benefit along y."""
         return "Threshold probability", "Net benefit"
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """The models, their bands and the default strategies."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        entries: list[tuple[Any, str]] = []
-        if self.has("curves"):
-            for i, name in enumerate(self.names):
-                mark: dict[str, Any] = (
-                    {"marker": MARKERS[i], "markersize": 4} if marks_thresholds(self.settings["thresholds"]) else {}
-                )
-                line = Line2D([], [], color=COLORS[i], linestyle=LINE_STYLES[i], linewidth=1.7, **mark)
-                entries.append((line, legend_name(name)))
-        if self._shows_bands:
-            level = f"{100 * self.settings['level']:.4g}\u00a0% {'pointwise ' if self.has_long_labels else ''}band"
-            color = COLORS[0] if len(self.names) == 1 else styling.MUTED_COLOR
-            entries.append((Patch(facecolor=color, alpha=0.22), level))
-        if self.has("all"):
-            entries.append((Line2D([], [], **ALL_STYLE), "treat all"))
-        if self.has("none"):
-            entries.append((Line2D([], [], **NONE_STYLE), "treat none"))
-        if self.has("strip"):
-            color = COLORS[0] if len(self.names) == 1 else styling.MUTED_COLOR
-            entries.append((Patch(facecolor=color, alpha=0.55), "predictions"))
-        return entries
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        rows, panel_row = self.rows(panel), self.panel_values(panel)
-        size = styling.font_size(ax)
-        styling.style_axes(ax, size)
-        x_low, x_high, y_low, y_high = (float(panel_row[name]) for name in ("x_low", "x_high", "y_low", "y_high"))
-        _set_threshold_axis(ax, x_low, x_high)
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """The thresholds along x, the net benefit along y."""
+        x_low, x_high, y_low, y_high = (
+            float(self.panels[name][panel]) for name in ("x_low", "x_high", "y_low", "y_high")
+        )
+        styling.style_axes(ax, size.font_size)
+        _set_threshold_axis(ax, x_low, x_high, size.width)
         styling.set_limits_above_strip(ax, y_low, y_high, self.strip_height)
         ax.set_yticks(styling.round_ticks(ax, y_low, y_high, (7, 4, 2), [1, 2, 2.5, 5, 10]))
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}".replace("-", "−"))
-        is_narrow = styling.size_in_inches(ax)[0] < 3.4
+
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """The curve and the band of each model, both default strategies, and the strips."""
+        rows = self.rows(panel)
         curves = [select_part_of_model(rows, name, "curve") for name in self.names]
-        if self.has("none"):
-            ax.axhline(0.0, zorder=2, label="none", **NONE_STYLE)
-        if self.has("all"):
-            ax.plot(curves[0]["threshold"], curves[0]["treat_all"], zorder=2.2, label="all", **ALL_STYLE)
+        level = f"{self.level_text} {'pointwise ' if self.has_long_labels else ''}band"
+        has_markers = marks_thresholds(self.settings["thresholds"])
+        marks: list[Mark] = []
         for i, curve in enumerate(curves):
-            if self._shows_bands:
+            line = model_strips_and_table.model_line(i, size, has_markers=has_markers)
+            name = legend_name(self.names[i])
+            marks.append(Line(curve["threshold"], curve["net_benefit"], layer="curves", label=name, **line))
+        if self.settings["banded"]:
+            for i, curve in enumerate(curves):
                 limits = curve["threshold"], curve["low"], curve["high"]
-                if marks_thresholds(self.settings["thresholds"]):
-                    ax.vlines(*limits, color=COLORS[i], alpha=0.35, linewidth=3, zorder=1.8, label="band")
-                else:
-                    ax.fill_between(*limits, color=COLORS[i], alpha=0.2, linewidth=0, zorder=1.8, label="band")
-            if self.has("curves"):
-                mark = (
-                    {"marker": MARKERS[i], "markersize": 3 if is_narrow else 4}
-                    if marks_thresholds(self.settings["thresholds"])
-                    else {}
-                )
-                ax.plot(
-                    curve["threshold"],
-                    curve["net_benefit"],
-                    color=COLORS[i],
-                    linestyle=LINE_STYLES[i],
-                    linewidth=1.2 if is_narrow else 1.7,
-                    zorder=3,
-                    label="curve",
-                    **mark,
-                )
-        if self.has("strip"):
-            strips = [select_part_of_model(rows, name, "strip") for name in self.names]
-            max_share = max((float(share) for strip in strips for share in strip["share"]), default=1.0)
-            model_strips_and_table.draw_strips(ax, strips, self.strip_height, max_share)
+                marks.append(self.model_band(i, *limits, label=level, has_markers=has_markers))
+        marks += [
+            Line(curves[0]["threshold"], curves[0]["treat_all"], layer="all", label="treat all", **ALL_STYLE),
+            HLine(0.0, layer="none", label="treat none", **NONE_STYLE),
+        ]
+        return marks + self.strips([select_part_of_model(rows, name, "strip") for name in self.names])
 
 
-def _set_threshold_axis(ax: Any, low: float, high: float) -> None:
+def _set_threshold_axis(ax: Any, low: float, high: float, width: float) -> None:
     """Set up an axis of thresholds along x, with a few round ticks in percent."""
     from matplotlib.ticker import MaxNLocator
 
-    width = styling.size_in_inches(ax)[0]
     margin = X_MARGIN * max(high - low, 0.01)
     ax.set_xlim(low - margin, high + margin)
     locator = MaxNLocator(8 if width > 4.5 else 5 if width > 2.2 else 2, steps=[1, 2, 2.5, 5, 10])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,9 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.printable import printable_lines, printable_tree, to_printable
 from trueodds.core.results import with_notes
 from trueodds.core.typing import Array
+from trueodds.diagrams._style.formatting import format_level
+from trueodds.diagrams._style.marks import LEGEND_SIZE, Mark, PanelSize, draw_marks, legend_entries
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.presentation import Presentation
 
 _LONG_LABELS = "long legend labels"  # internal layer that is left out in narrow axes
@@ -26,7 +30,7 @@ class DiagramContent:
 
     See `Diagram`, the only direct subclass, for the fields. The two are separate because the layout code needs the
     content of a diagram, and `Diagram.draw` needs the layout code. A diagram overrides the class variables,
-    `draw_panel`, `default_title`, `legend` and `axis_labels`. The strip is the histogram of the predictions along the
+    `marks`, `set_axes`, `default_title` and `axis_labels`. The strip is the histogram of the predictions along the
     lower edge of a panel.
     """
 
@@ -253,6 +257,41 @@ class DiagramContent:
         """Whether matplotlib keeps equal units along x and y in a new figure."""
         return self.aspect_ratio > 0 and not self.hides_axes
 
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """Return the marks of one panel, in the order of the legend.
+
+        Parameters
+        ----------
+        panel : int
+            Index into `panels`.
+        size : PanelSize
+            The size of the axes, on which the widths of lines depend.
+
+        Returns
+        -------
+        list of Mark
+            The marks of all layers; those that `less` leaves out are not drawn.
+        """
+        raise NotImplementedError
+
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """Set the limits, ticks and grid of the axes of one panel.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes
+            Where the marks will be drawn.
+        panel : int
+            Index into `panels`.
+        size : PanelSize
+            The size of the axes.
+        """
+        raise NotImplementedError
+
+    def _drawn_marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """The marks of one panel whose layer is drawn."""
+        return [mark for mark in self.marks(panel, size) if self.has(mark.layer)]
+
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one panel.
 
@@ -263,7 +302,9 @@ class DiagramContent:
         panel : int
             Index into `panels`.
         """
-        raise NotImplementedError
+        size = PanelSize.of(ax)
+        self.set_axes(ax, panel, size)
+        draw_marks(ax, self._drawn_marks(panel, size))
 
     def default_title(self) -> str:
         """Return the default title of a figure.
@@ -296,9 +337,14 @@ class DiagramContent:
         Returns
         -------
         list of (artist, str)
-            Marks and their labels.
+            Handles and their labels, those of the marks that the panels show.
         """
-        raise NotImplementedError
+        return legend_entries(self._marks_in_legend)
+
+    @cached_property
+    def _marks_in_legend(self) -> list[list[Mark]]:
+        """The marks of each panel in the size that the legend shows."""
+        return [self._drawn_marks(i, LEGEND_SIZE) for i in range(min(len(self.panels["view"]), MAX_PANELS))]
 
     def axis_labels(self) -> tuple[str, str]:
         """Return the axis labels.
@@ -309,6 +355,11 @@ class DiagramContent:
             The labels of the x axis and of the y axis.
         """
         raise NotImplementedError
+
+    @property
+    def level_text(self) -> str:
+        """The level of the bars, bands or tests, such as 95 %."""
+        return format_level(self.settings["level"])
 
     @property
     def calibration_question(self) -> str:

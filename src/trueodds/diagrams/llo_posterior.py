@@ -14,8 +14,8 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
-from trueodds.diagrams._style.styling import set_odds_axis
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
+from trueodds.diagrams._style.styling import MAX_PANELS, set_odds_axis
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.recipe import Recipe, lens_name

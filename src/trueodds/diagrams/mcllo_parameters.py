@@ -18,8 +18,8 @@ from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_level
-from trueodds.diagrams._style.panel_grid import MAX_PANELS, panel_limit_notes
-from trueodds.diagrams._style.styling import set_odds_axis
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
+from trueodds.diagrams._style.styling import MAX_PANELS, set_odds_axis
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.llo_likelihood import select_weighted_rows

@@ -9,10 +9,11 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import panel_grid, styling
+from trueodds.diagrams._style.marks import Band, Mark, PanelSize, Segments, Strip
 from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import format_error, format_interval
-from trueodds.diagrams.model_styles import COLORS, sentence_name
+from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, sentence_name
 
 LINE_SPACING = 1.45  # distance between lines of the table, in multiples of the font size
 MIN_PLOT_HEIGHT = 2.4  # smallest height in inches of the plot above the strips
@@ -43,6 +44,54 @@ class DiagramWithStrips(DiagramOfModels):
         if not self.has("strip"):
             return 0.0
         return float(np.clip(STRIP_HEIGHT_PER_MODEL * len(self.names), *STRIP_HEIGHT_LIMITS))
+
+    @property
+    def _shared_color(self) -> str:
+        """The color of the legend entry that the bands or strips of all models share."""
+        return COLORS[0] if len(self.names) == 1 else styling.MUTED_COLOR
+
+    def model_band(
+        self, i: int, x: Array, low: Array, high: Array, *, label: str, has_markers: bool, zorder: float = 1.8
+    ) -> Mark:
+        """The band around the curve of model number i, or a bar at each of its markers."""
+        style: dict[str, Any] = {"layer": "band", "label": label, "color": COLORS[i], "zorder": zorder}
+        if has_markers:
+            return Segments(x, x, low, high, alpha=0.35, linewidth=3, key={"color": self._shared_color}, **style)
+        return Band(x, low, high, alpha=0.2, linewidth=0, key={"color": self._shared_color}, **style)
+
+    def strips(self, tables_by_model: Sequence[Mapping[str, Array]], max_share: float | None = None) -> list[Mark]:
+        """A strip of the predictions of each model, the first at the top.
+
+        Each table has the columns `low` and `high`, the edges of the bins, and `share`, their shares of the rows.
+        `max_share` fills a strip; by default it is the largest share.
+        """
+        if self.strip_height == 0:
+            return []
+        if max_share is None:
+            max_share = max((float(share) for table in tables_by_model for share in table["share"]), default=1.0)
+        row_height = self.strip_height / len(tables_by_model)
+        return [
+            Strip(
+                *(table[name] for name in ("low", "high", "share")),
+                max_share=max_share,
+                bottom=self.strip_height - (i + 1) * row_height,
+                height=row_height,
+                is_top=i == 0,
+                label="predictions",
+                facecolor=COLORS[i],
+                edgecolor="none",
+                alpha=0.55,
+                key={"facecolor": self._shared_color},
+            )
+            for i, table in enumerate(tables_by_model)
+        ]
+
+
+def model_line(i: int, size: PanelSize, *, has_markers: bool) -> dict[str, Any]:
+    """The style of the curve of model number i."""
+    marker = {"marker": MARKERS[i], "markersize": 4 if size.is_wide else 3} if has_markers else {}
+    width = 1.7 if size.is_wide else 1.2
+    return {"color": COLORS[i], "linestyle": LINE_STYLES[i], "linewidth": width, "zorder": 3.2} | marker
 
 
 def number_table_height(n_models: int) -> float:

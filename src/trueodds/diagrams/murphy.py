@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
-from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.mcb_dsc_plane import PlaneDiagram, describe_plane, plane_limits
 from trueodds.diagrams.model_results import (

@@ -16,8 +16,8 @@ from trueodds.core.settings import BinCount, Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_phrases, capitalize_first, format_probabilities
-from trueodds.diagrams._style.panel_grid import MAX_PANELS
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bin_count, score_histogram
 from trueodds.diagrams.curve_smoother import (

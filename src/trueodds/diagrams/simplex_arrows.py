@@ -19,7 +19,7 @@ from trueodds.data.class_names import looks_like_a_number
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
-from trueodds.diagrams._style.panel_grid import MAX_PANELS
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bin_intervals import is_significant
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe

@@ -14,14 +14,13 @@ from trueodds.diagrams._style.panel_grid import (
     BOTTOM_MARGIN,
     DEFAULT_FONT_SIZE,
     LEFT_MARGIN,
-    MAX_PANELS,
     GridLayout,
     grid_font_size,
     layout_for_size,
     layout_for_usual_panels,
     margin_scale,
 )
-from trueodds.diagrams._style.styling import POINTS_PER_INCH
+from trueodds.diagrams._style.styling import MAX_PANELS, POINTS_PER_INCH
 from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, fit_headers
 from trueodds.diagrams.diagram_content import DiagramContent
 

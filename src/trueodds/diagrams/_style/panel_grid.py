@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trueodds.core.errors import Note
-from trueodds.diagrams._style.styling import POINTS_PER_INCH
+from trueodds.diagrams._style.styling import MAX_PANELS, POINTS_PER_INCH
 from trueodds.diagrams._style.title_and_legend import Header, fit_headers, fit_legend
 from trueodds.diagrams.diagram_content import DiagramContent
 
-MAX_PANELS = 12  # more are illegible on a page
 DEFAULT_FONT_SIZE = 9.5  # points of ordinary text in a figure of usual size
 FULL_MARGIN_WIDTH = 3.6  # inches of width from which on margins have their full size
 WIDE_FIGURE_WIDTH = 6.4  # inches of a figure with three or more columns of panels

@@ -8,6 +8,7 @@ from typing import Any
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.draw_diagram import MAX_NARROW_WIDTH
+from trueodds.diagrams._style.marks import Line, Mark, draw_marks
 from trueodds.diagrams.base import Diagram
 
 
@@ -101,9 +102,12 @@ class BinnedPlot(Diagram):
 
     def draw_calibration_line(self, ax: Any) -> None:
         """Draw the line of perfect calibration."""
-        style: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 1, "zorder": 1.5, "label": "diagonal"}
+        draw_marks(ax, [self.calibration_line()])
+
+    def calibration_line(self) -> Mark:
+        """The line of perfect calibration."""
         x, y = (styling.PROBABILITY_LIMITS, (0, 0)) if self.shows_deviation else ((0, 1), (0, 1))
-        ax.plot(x, y, **style)
+        return Line(x, y, name="diagonal", color=styling.MUTED_COLOR, linewidth=1, zorder=1.5)
 
     def marker_positions(self, rows: Mapping[str, Array]) -> tuple[Array, Array, Array]:
         """Heights of marks and of both ends of bars in the style of the diagram; without bars, the marks' heights."""

@@ -13,6 +13,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.diagrams._style.formatting import format_share
 
+MAX_PANELS = 12  # panels of a picture; more are illegible on a page
 POINTS_PER_INCH = 72  # typographic points, in which matplotlib measures type sizes and line widths
 
 # Okabe & Ito's blue and vermillion are distinguishable with any color vision, and in gray.
@@ -29,7 +30,12 @@ STRIP_HEIGHT = 0.17  # share of the height of the axes that the strip of predict
 
 def font_size(ax: Any) -> float:
     """Type size of ordinary text in points, by the width of the axes."""
-    return float(np.interp(size_in_inches(ax)[0], *FONT_SIZE_BY_WIDTH))
+    return font_size_for_width(size_in_inches(ax)[0])
+
+
+def font_size_for_width(width: float) -> float:
+    """Type size of ordinary text in points, in axes of this width in inches."""
+    return float(np.interp(width, *FONT_SIZE_BY_WIDTH))
 
 
 def text_width(text: str, size: float, weight: str = "normal") -> float:
@@ -206,7 +212,12 @@ def set_rate_axis(ax: Any, low: float, high: float, strip_height: float) -> None
     set_limits_above_strip(ax, low, high, strip_height)
     ticks = np.arange(6) / 5 if size_in_inches(ax)[1] > 2 else np.arange(3) / 2
     ax.set_yticks([tick for tick in ticks if low <= tick <= high])
-    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
+    ax.yaxis.set_major_formatter(format_percent_tick)
+
+
+def format_percent_tick(value: float, _: Any = None) -> str:
+    """Format a share as the label of a tick."""
+    return f"{100 * value:.3g}\u00a0%"
 
 
 def set_difference_axis(ax: Any, low: float, high: float, strip_height: float) -> None:
@@ -229,9 +240,12 @@ def _format_signed_points(value: float, _: Any = None) -> str:
     return f"{100 * value:+.3g}\u00a0%".replace("-", "−")
 
 
-def bar_line_width(ax: Any, n_bins: int) -> float:
-    """Width of bars in points: a bit more than a quarter of a bin, but visible, and narrow enough not to overlap."""
-    return float(np.clip(POINTS_PER_INCH * size_in_inches(ax)[0] / max(n_bins, 1) * 0.28, 1.6, 9.0))
+def bar_line_width(width: float, n_bins: int) -> float:
+    """Width of bars in points, in axes of this width in inches.
+
+    It is a bit more than a quarter of a bin, but visible, and narrow enough that bars do not overlap.
+    """
+    return float(np.clip(POINTS_PER_INCH * width / max(n_bins, 1) * 0.28, 1.6, 9.0))
 
 
 def size_in_inches(ax: Any) -> tuple[float, float]:

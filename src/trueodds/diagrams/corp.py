@@ -172,7 +172,7 @@ class Corp(Recipe):
         if self.band is None or rng is None:
             return CorpPanel(curve, n_bins, self.style)
         band_method = corp_curve.choose_band_method(score_sums, self.band) if self.how == "paper" else self.how
-        band: corp_curve.Band
+        band: corp_curve.CurveBand
         if self.band == "honest":
             corp_curve.require_known_max_weight(score_sums, curve.view.is_rows)
             limits = corp_curve.simultaneous_limits(score_sums, self.level)

@@ -92,7 +92,7 @@ class CorpPanel:
     curve: CorpCurve
     n_bins: int  # of the histograms of scores and of recalibrated rates
     style: str  # setting of the diagram
-    band: Band | None = None  # None if no band is drawn
+    band: CurveBand | None = None  # None if no band is drawn
     segments_outside: tuple[BandSegment, ...] = ()  # where the band rejects calibration
     limits_cross: bool = False  # whether no increasing curve lies within the limits of an honest band
 
@@ -179,7 +179,7 @@ VALUES_PER_BLOCK = 2**18  # values of draws that are in memory at a time: 2 MB
 
 
 @dataclass(frozen=True)
-class Band:
+class CurveBand:
     """Limits at scores, interpolated linearly between them; `x_low` and `x_high` are equal."""
 
     x_low: Array  # (k,) scores, increasing
@@ -192,14 +192,14 @@ class Band:
         """The limits at given scores."""
         return np.interp(x, self.x_low, self.low), np.interp(x, self.x_low, self.high)
 
-    def restrict_to_range(self, low: float, high: float) -> Band:
+    def restrict_to_range(self, low: float, high: float) -> CurveBand:
         """The part of the band from one score to another, with interpolated limits at its ends."""
         inside = (self.x_low > low) & (self.x_low < high)
         last = [high] if high > low else []
         x = np.concatenate([[low], self.x_low[inside], last])
         lower, upper = self.limits_at(x)
         lower[1 : 1 + inside.sum()], upper[1 : 1 + inside.sum()] = self.low[inside], self.high[inside]
-        return Band(x, x, lower, upper, self.method)
+        return CurveBand(x, x, lower, upper, self.method)
 
 
 def choose_band_method(score_sums: DistinctScoreSums, band: str) -> str:
@@ -221,7 +221,7 @@ def resampled_band(
     resamples: int,
     redraw: str,
     rng: np.random.Generator,
-) -> Band:
+) -> CurveBand:
     """Pointwise quantiles (1 ± level)/2 of isotonic fits to resampled labels.
 
     Labels are drawn with the predicted probability (`consistency`) or the fitted rate (`confidence`). `redraw="labels"`
@@ -248,10 +248,10 @@ def resampled_band(
     quantile_function = np.quantile if redraw == "labels" else np.nanquantile
     low, high = np.clip(quantile_function(fits, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
     score = score_sums.score[points]
-    return Band(score, score, low, high, f"{resamples:,} draws of labels{' and rows' if redraw == 'both' else ''}")
+    return CurveBand(score, score, low, high, f"{resamples:,} draws of labels{' and rows' if redraw == 'both' else ''}")
 
 
-def discrete_band(score_sums: DistinctScoreSums, band: str, level: float) -> Band:
+def discrete_band(score_sums: DistinctScoreSums, band: str, level: float) -> CurveBand:
     """Normal limits around the rate of each score, to which isotonic regression converges with many rows per score.
 
     Where a confidence band would have zero width, at rates of 0 and 1 between other scores, it is interpolated.
@@ -265,10 +265,10 @@ def discrete_band(score_sums: DistinctScoreSums, band: str, level: float) -> Ban
         has_width[[0, -1]] = True
         low, high = (np.interp(score, score[has_width], limit[has_width]) for limit in (low, high))
     points = _band_points(score)
-    return Band(score[points], score[points], low[points], high[points], "normal limits, many rows per score")
+    return CurveBand(score[points], score[points], low[points], high[points], "normal limits, many rows per score")
 
 
-def continuous_band(score_sums: DistinctScoreSums, level: float) -> Band:
+def continuous_band(score_sums: DistinctScoreSums, level: float) -> CurveBand:
     r"""Limits around the diagonal for scores with a density f: :math:`x \pm q\, (4 x (1-x) / (n f(x)))^{1/3}`.
 
     q is the quantile of Chernoff's distribution, f the density of the scores by Chen's first beta kernel with bandwidth
@@ -280,7 +280,7 @@ def continuous_band(score_sums: DistinctScoreSums, level: float) -> Band:
     with np.errstate(divide="ignore"):
         scale = np.where((x > 0) & (x < 1), np.cbrt(4 * x * (1 - x) / (n * density)), 0.0)
     half_width = chernoff_quantile((1 + level) / 2) * scale
-    return Band(
+    return CurveBand(
         x, x, np.maximum(x - half_width, 0), np.minimum(x + half_width, 1), "Chernoff's distribution, dense scores"
     )
 
@@ -356,7 +356,7 @@ class BandSegment(NamedTuple):
     share: float  # of all weight
 
 
-def find_segments_outside(band: Band, score: Array, w: Array, fit: Array | None = None) -> tuple[BandSegment, ...]:
+def find_segments_outside(band: CurveBand, score: Array, w: Array, fit: Array | None = None) -> tuple[BandSegment, ...]:
     """Find the segments of the increasing scores (m,) where the fit, or without one the diagonal, is outside the band.
 
     Only observed scores count. A band around the curve with zero width at a score is ignored there, because labels
@@ -414,7 +414,7 @@ class GroupLimits:
 
 
 @dataclass(frozen=True)
-class StepBand(Band):
+class StepBand(CurveBand):
     """Limits that are constant between scores, and narrower at the scores themselves."""
 
     limits: GroupLimits
@@ -423,11 +423,11 @@ class StepBand(Band):
         """The limits at given scores."""
         return self.limits.at(x, x)
 
-    def restrict_to_range(self, low: float, high: float) -> Band:
+    def restrict_to_range(self, low: float, high: float) -> CurveBand:
         """The part of the band between two scores."""
         if low == high:
             lower, upper = self.limits_at(np.array([low]))
-            return Band(np.array([low]), np.array([high]), lower, upper, self.method)
+            return CurveBand(np.array([low]), np.array([high]), lower, upper, self.method)
         mask = (self.x_high > low) & (self.x_low < high)
         start, stop = np.maximum(self.x_low[mask], low), np.minimum(self.x_high[mask], high)
         return StepBand(start, stop, self.low[mask], self.high[mask], self.method, self.limits)

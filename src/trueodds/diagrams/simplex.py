@@ -19,7 +19,7 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import lens_name
 from trueodds.diagrams.simplex_arrows import (
     REST_LABEL,
-    Arrows,
+    CellArrows,
     SimplexRecipe,
     add_holm_pvalues,
     check_joint,
@@ -141,7 +141,7 @@ class Simplex(SimplexRecipe):
             self.name, lens_name(views), stack_tables(tables), panel_columns(arrows, tables), settings, tuple(notes)
         )
 
-    def _evaluate_triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:
+    def _evaluate_triangles(self, view: View, names: tuple[str, ...] | None) -> list[CellArrows]:
         """Evaluate one triangle for three outcomes, else one of each outcome, its closest rival and the rest."""
         check_joint(view, self.name)
         labels = label_outcomes(view, names)
@@ -149,14 +149,14 @@ class Simplex(SimplexRecipe):
             view, N_BINS_PER_AXIS if len(labels) == 3 else N_BINS_PER_AXIS_OF_MANY
         )
         if len(labels) == 3:
-            return [Arrows(view, partition, labels, view.name, self.level)]
+            return [CellArrows(view, partition, labels, view.name, self.level)]
         triangles = []
         rest = label_rest(labels)
         totals = row_totals(view)
         for outcome, rival in enumerate(closest_rivals(view).tolist()):
             view_of_three = rival_view(view, outcome, rival, f"class:{labels[outcome]}", totals)
             corners = labels[outcome], labels[rival], rest
-            triangles.append(Arrows(view_of_three, partition, corners, labels[outcome], self.level))
+            triangles.append(CellArrows(view_of_three, partition, corners, labels[outcome], self.level))
         return triangles
 
 

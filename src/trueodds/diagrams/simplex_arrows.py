@@ -109,7 +109,7 @@ def _name_choice(rank: int) -> str:
 MAX_TALLY_BINS = 3840  # largest number of bins per axis of a tally
 
 
-class Arrows:
+class CellArrows:
     """The arrows of the occupied cells of one joint view, in the order of the partition.
 
     Parameters
@@ -203,7 +203,7 @@ class Arrows:
         return {"ellipse_long": major, "ellipse_short": minor, "ellipse_angle": angle}
 
 
-def add_holm_pvalues(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Columns]:
+def add_holm_pvalues(arrows: Sequence[CellArrows], level: float, *, simultaneous: bool) -> list[Columns]:
     """The table of each view, with p-values adjusted over all cells of the diagram, and whether a cell is significant.
 
     A cell is significant (`beyond`) by its adjusted p-value (`holm`) if `simultaneous`, otherwise by its own.
@@ -227,7 +227,7 @@ def default_grid(view: View, max_bins: int) -> Partition:
     return SimplexGrid(max(nested_bin_counts, default=tally_bins))
 
 
-def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Note]:
+def method_notes(arrows: Sequence[CellArrows], level: float, *, simultaneous: bool) -> list[Note]:
     """Notes on the null distributions of the cell tests other than χ²."""
     methods = np.concatenate([cell_arrows.tests.method for cell_arrows in arrows])
     n_approximate = sum(int(cell_arrows.tests.lacks_exact_test.sum()) for cell_arrows in arrows)
@@ -291,7 +291,7 @@ def _tally_bin_count(view: View) -> int | None:
     return next(bin_counts, None)
 
 
-def panel_columns(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
+def panel_columns(arrows: Sequence[CellArrows], tables: Sequence[Columns]) -> Columns:
     """The columns of `panels`: one row per triangle or tetrahedron, all with the same scale of shades."""
     low, high, is_logarithmic = share_scale(np.concatenate([table["share"] for table in tables[:MAX_PANELS]]))
     rows: list[dict[str, Any]] = []

@@ -24,7 +24,7 @@ from trueodds.diagrams._style.formatting import format_level, format_percent, fo
 from trueodds.diagrams._style.publication import PublicationSize
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import (
-    Arrows,
+    CellArrows,
     SimplexRecipe,
     add_holm_pvalues,
     check_joint,
@@ -118,7 +118,7 @@ class Tetrahedron(SimplexRecipe):
                 "Use the diagram simplex or lens='groups:[[…],[…],[…],[…]]' with four groups.",
             )
         partition = self.partition or default_grid(view, N_BINS_PER_AXIS)
-        arrows = [Arrows(view, partition, label_outcomes(view, names), view.name, self.level)]
+        arrows = [CellArrows(view, partition, label_outcomes(view, names), view.name, self.level)]
         tables = add_holm_pvalues(arrows, self.level, simultaneous=self.simultaneous)
         angles = {"azimuth": float(self.azimuth), "elevation": float(self.elevation)}
         settings = self._settings | {"partition": str(partition)} | angles

@@ -20,6 +20,8 @@ from typing import Any
 PACKAGE = Path(__file__).parents[1] / "src" / "trueodds"
 SMALL_MODULE = 60  # lines of code
 WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of functions that convert to or from JSON
+# Methods whose names are also values of settings (interval="auto", band="consistency"), settings or columns.
+HOMONYMS = frozenset({"auto", "bins", "consistency", "kernel", "score"})
 LIMITS = {
     "modules": 524,
     "lines of code": 64_669,
@@ -143,7 +145,10 @@ def is_constant(node: ast.stmt) -> bool:
 
 
 def foreign_names(tree: list[Module]) -> int:
-    """How often a string is the name of an estimator, a test or a calibrator outside the module that defines it."""
+    """How often a string is the name of an estimator, a test or a calibrator outside the module that defines it.
+
+    The tables of names do not count, nor do names that mostly mean something else (see HOMONYMS).
+    """
     from trueodds.calibrators import CALIBRATORS
     from trueodds.estimators import ESTIMATORS
     from trueodds.hypotests import TESTS
@@ -153,11 +158,14 @@ def foreign_names(tree: list[Module]) -> int:
         for registry in (ESTIMATORS, TESTS, CALIBRATORS)
         for name in registry.names()
     }
+    tables = {sys.modules[f"trueodds.{family}"].__file__ for family in ("calibrators", "estimators", "hypotests")}
     return sum(
         isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and node.value in home
         and home[node.value] != str(module.path)
+        and node.value not in HOMONYMS
+        and str(module.path) not in tables
         for module in tree
         for node in ast.walk(module.tree)
     )

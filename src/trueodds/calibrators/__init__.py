@@ -42,7 +42,51 @@ CALIBRATORS = Registry(
         "simplex_histogram": "trueodds.calibrators.simplex_histogram:SimplexHistogramSpec",
         "auto": "trueodds.calibrators.auto:AutoSpec",
     },
-)
+    synonyms={
+        "temperature": ("temperature scaling", "temp scaling", "ts"),
+        "platt": ("platt scaling", "sigmoid", "logistic", "logistic calibration", "logistic recalibration"),
+        "isotonic": ("isotonic regression", "pav", "pava"),
+        "centered_isotonic": (
+            "centered isotonic regression", "centred isotonic", "centred isotonic regression", "cir",
+        ),
+        "beta": ("beta calibration", "betacal"),
+        "histogram": ("histogram binning", "uniform mass binning", "histogram", "hist"),
+        "vector": ("vector scaling",),
+        "matrix": ("matrix scaling",),
+        "dirichlet": ("dirichlet calibration",),
+        "bbq": ("bayesian binning", "bayesian binning into quantiles"),
+        "venn_abers": ("va", "ivap", "cvap", "venn abers predictor"),
+        "ensemble_temperature": ("ets", "ensemble temperature scaling"),
+        "shift": (
+            "intercept only", "intercept recalibration", "intercept update", "recalibration in the large",
+            "calibration intercept", "intercept", "citl", "calibration in the large",
+        ),
+        "bias_corrected_temperature": ("bcts", "bias corrected temperature scaling"),
+        "scaling_binning": ("scaling binning calibrator", "platt binning"),
+        "spline": ("spline calibration", "splines"),
+        "prior_shift": ("label shift", "prior correction", "prior probability shift"),
+        "identity": ("uncalibrated", "no calibration"),
+    },
+    titles={
+        "temperature": "temperature scaling",
+        "ensemble_temperature": "ensemble temperature scaling",
+        "bias_corrected_temperature": "bias-corrected temperature scaling",
+        "platt": "Platt scaling",
+        "llo": "linear-log-odds recalibration",
+        "mcllo": "multicategory linear-log-odds recalibration",
+        "beta": "beta calibration",
+        "structured": "structured scaling",
+        "matrix": "matrix scaling",
+        "dirichlet": "Dirichlet calibration",
+        "vector": "vector scaling",
+        "spline": "spline calibration",
+        "irm": "isotonic regression of all classes",
+        "centered_isotonic": "centered isotonic regression",
+        "isotonic": "isotonic regression",
+        "venn_abers": "Venn–Abers calibration",
+        "histogram": "histogram binning",
+    },
+)  # fmt: skip
 
 # Acronyms are written as the literature writes them.
 _ACRONYMS = {name: name.upper() for name in ("llo", "mcllo", "irm", "enir", "bbq")} | {"irova_ts": "IROvATS"}

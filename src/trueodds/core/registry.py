@@ -24,6 +24,12 @@ class MethodFamily(NamedTuple):
     function: str  # public function that takes the name of a method
     registry: str  # "module:CONSTANT" of the registry
 
+    def load_registry(self) -> Registry:
+        """Import the registry."""
+        module, _, constant = self.registry.partition(":")
+        registry: Registry = getattr(importlib.import_module(module), constant)
+        return registry
+
 
 METHOD_FAMILIES = {
     "estimator": MethodFamily("measure", "trueodds.estimators:ESTIMATORS"),
@@ -41,20 +47,37 @@ class Registry:
     (('note',), 'Note')
     """
 
-    def __init__(self, kind: str, table: Mapping[str, str], method_of_setting: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        table: Mapping[str, str],
+        *,
+        synonyms: Mapping[str, Sequence[str]] | None = None,
+        titles: Mapping[str, str] | None = None,
+        method_of_setting: Mapping[str, str] | None = None,
+    ) -> None:
         """Create the registry of one kind of methods, such as "estimator".
 
-        `table` maps the name of a method to its "module:Class". `method_of_setting` maps a setting to a method that has
-        it, for hints in error messages.
+        `table` maps the name of a method to its "module:Class". `synonyms` are what users may type in its place (see
+        `suggestions.add_synonyms`), and `titles` what the literature calls it, if that is not its name.
+        `method_of_setting` maps a setting to a method that has it, for hints in error messages.
         """
         self.kind = kind
         self._table = dict(table)
+        self._titles = dict(titles or {})
+        suggestions.add_synonyms(synonyms or {})
         self._method_of_setting = dict(method_of_setting or {})
         self._documented: set[str] = set()  # methods whose docstring has the paragraph on their use
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all methods in the order of the table."""
         return tuple(self._table)
+
+    def title(self, name: str) -> str:
+        """Return what the literature calls a method, followed by its name in this library if it is not part of that."""
+        title = self._titles.get(name, name.replace("_", " "))
+        is_similar = suggestions.normalize_name(name) in suggestions.normalize_name(title)
+        return title if is_similar else f"{title} ({name})"
 
     def __contains__(self, name: object) -> bool:
         """Return whether a method has this name, which may be followed by a setting, as in "risk@0.8"."""
@@ -120,8 +143,7 @@ class Registry:
         if self.kind not in METHOD_FAMILIES or suggestions.resolve_synonym(word, self._table):
             return suggest_names(word, self._table)
         for kind, family in METHOD_FAMILIES.items():
-            module, _, constant = family.registry.partition(":")
-            registry = getattr(importlib.import_module(module), constant)
+            registry = family.load_registry()
             if phrases := suggestions.resolve_synonym(word, registry.names()):
                 name = suggestions.name_of_phrase(phrases[0])
                 article = "an" if kind[0] in "aeiou" else "a"
@@ -164,6 +186,16 @@ class Registry:
         if hasattr(method, "from_settings"):
             return method.from_settings(name, **settings)
         return method(**settings)
+
+
+def trait_of_estimator(name: str, trait: str) -> bool:
+    """Return a trait of the estimator of this name, such as "is_score"; False for one that is not in the registry.
+
+    >>> trait_of_estimator("brier", "is_score"), trait_of_estimator("ece", "is_score")
+    (True, False)
+    """
+    registry = METHOD_FAMILIES["estimator"].load_registry()
+    return name in registry and bool(getattr(registry.load(name), trait))
 
 
 def dataclass_settings(method: Any) -> tuple[str, ...]:

@@ -18,13 +18,9 @@ from trueodds.core.formatting import (
 )
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
+from trueodds.core.registry import trait_of_estimator
 
 _NULL_DETAILS = re.compile(r", so that |; ")  # separates the null hypothesis from its details, which one line omits
-# Not 0 for a calibrated model.
-SCORES = (
-    "brier", "log_loss", "log_loss_recalibrated", "spherical", "murphy_loss", "net_benefit", "rps", "bas",
-)  # fmt: skip
-_UNBIASED_MEASURES = ("accuracy", "calibration_in_the_large", "o_e", "aurc", "risk")  # not biased upward by noise
 DECISION_LEVEL = 0.05  # significance level at which the text of a test says that its null hypothesis is rejected
 
 
@@ -37,8 +33,13 @@ def noise_floor_label(estimator: str) -> str:
     >>> noise_floor_label("ece"), noise_floor_label("brier"), noise_floor_label("o_e")
     ('noise floor', 'expected if calibrated', 'expected if calibrated')
     """
-    name = estimator.partition("@")[0]  # without a setting, as in risk@0.8
-    return "expected if calibrated" if name in (*SCORES, *_UNBIASED_MEASURES) else "noise floor"
+    is_unbiased = estimator == "accuracy" or trait_of_estimator(estimator, "is_unbiased")
+    return "expected if calibrated" if is_unbiased or is_score(estimator) else "noise floor"
+
+
+def is_score(estimator: str) -> bool:
+    """Return whether the value of an estimator in the registry is a score, which is not 0 for a calibrated model."""
+    return trait_of_estimator(estimator, "is_score")
 
 
 class Result:

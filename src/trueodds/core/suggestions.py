@@ -7,94 +7,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-# Synonyms in the literature and other libraries, by what is suggested for them: a phrase, or several phrases separated
-# by " | ". A phrase is the name of a method, setting, value or argument, which `name_of_phrase` returns, and may be
-# followed by a blank and what the synonym needs beside the name, such as "ece with lens='classwise'". Of several
-# phrases those are suggested whose name is known where the synonym was used, as a calibrator or a diagram for "hist".
-_SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
-    # estimators
-    "ece": ("expected calibration error", "calibration error", "l1 calibration error", "confidence ece", "top1 ece"),
-    "ece with lens='top-label'": ("top-label ece", "top-label calibration error"),
-    "ece with lens='classwise'": (
-        "classwise ece", "cwece", "classwise calibration error", "marginal calibration error",
-    ),
-    "sce": ("static calibration error",),
-    "mce": ("maximum calibration error", "max calibration error", "max ce"),
-    "ace | ece with partition='equal-mass'": (
-        "adaptive ece", "adaptive calibration error", "ada ece", "equal mass ece", "quantile ece",
-    ),
-    "tace": ("thresholded adaptive calibration error",),
-    "rmsce": ("rms calibration error", "root mean square calibration error", "l2 calibration error", "l2 ece"),
-    "debiased_l2": ("debiased ece", "debiased calibration error", "debiased rmsce"),
-    "sweep": ("ece sweep", "sweep ece", "monotonic sweep"),
-    "ece_kde": ("kde ece", "kernel density ece"),
-    "smece": ("smooth ece", "smooth calibration error"),
-    "ks": ("kolmogorov smirnov", "ks error", "ks statistic", "ks test"),
-    "ecce | ecce_mad | ecce_r": ("estimated cumulative calibration error", "cumulative calibration error"),
-    "skce": ("squared kernel calibration error", "kernel calibration error", "kce", "kernel test"),
-    "mmce": ("maximum mean calibration error",),
-    "brier": (
-        "brier score", "brier loss", "brier score loss", "neg brier score", "mean squared error", "mse",
-        "quadratic score",
-    ),
-    "brier (its root is the RMSE)": ("rmse", "root mean squared error"),
-    "brier with decomposition='murphy'": ("brier decomposition", "murphy decomposition", "resolution", "refinement"),
-    "log_loss": (
-        "nll", "negative log likelihood", "cross entropy", "neg log loss", "log score", "logarithmic score",
-        "ignorance score", "deviance",
-    ),
-    "net_benefit": ("nb", "net benefit", "standardized net benefit", "decision curve analysis", "dca"),
-    "rps": ("ranked probability score",),
-    "ici": ("integrated calibration index", "eavg"),
-    "calibration_in_the_large": ("mean calibration", "mean difference", "mean bias", "mean gap"),
-    "calibration_in_the_large | cox | shift": ("citl", "calibration in the large"),
-    "o_e": (
-        "oe ratio", "observed expected", "observed to expected", "observed to expected ratio", "e:o", "eo ratio",
-        "expected observed ratio",
-    ),
-    # tests
-    "hosmer_lemeshow": ("hl", "hl test", "hosmer lemeshow test"),
-    "spiegelhalter": ("spiegelhalter z", "spiegelhalter z test", "spiegelhalter test", "z test"),
-    "consistency": ("consistency resampling", "consistency test"),
-    "cox": ("cox test", "cox regression", "calibration slope", "slope"),
-    "cox | shift": ("calibration intercept", "intercept"),
-    "giviti": ("giviti test",),
-    # calibrators
-    "temperature": ("temperature scaling", "temp scaling", "ts"),
-    "platt": ("platt scaling", "sigmoid", "logistic", "logistic calibration", "logistic recalibration"),
-    "isotonic": ("isotonic regression", "pav", "pava"),
-    "centered_isotonic": ("centered isotonic regression", "centred isotonic", "centred isotonic regression", "cir"),
-    "beta": ("beta calibration", "betacal"),
-    "histogram": ("histogram binning", "uniform mass binning"),
-    "histogram | confidence_histogram": ("histogram", "hist"),
-    "vector": ("vector scaling",),
-    "matrix": ("matrix scaling",),
-    "dirichlet": ("dirichlet calibration",),
-    "bbq": ("bayesian binning", "bayesian binning into quantiles"),
-    "venn_abers": ("va", "ivap", "cvap", "venn abers predictor"),
-    "ensemble_temperature": ("ets", "ensemble temperature scaling"),
-    "shift": ("intercept only", "intercept recalibration", "intercept update", "recalibration in the large"),
-    "bias_corrected_temperature": ("bcts", "bias corrected temperature scaling"),
-    "scaling_binning": ("scaling binning calibrator", "platt binning"),
-    "spline": ("spline calibration", "splines"),
-    "prior_shift": ("label shift", "prior correction", "prior probability shift"),
-    "identity": ("uncalibrated", "no calibration"),
-    "aurc": ("area under the risk coverage curve", "risk coverage area"),
-    "risk": ("selective error", "risk at coverage", "selective accuracy"),
-    # diagrams
-    "reliability": (
-        "reliability diagram", "reliability plot", "calibration curve", "calibration plot", "calibration diagram",
-    ),
-    "reliability_curve": ("loess", "lowess", "smooth calibration curve", "flexible calibration curve"),
-    "corp": ("corp diagram", "corp reliability diagram"),
-    "murphy": ("murphy diagram",),
-    "decision_curve": ("decision curve analysis", "dca", "net benefit curve", "net benefit"),
-    "calibration_belt": ("belt", "giviti belt"),
-    "confidence_histogram": ("prediction histogram",),
-    "selective_risk": ("aurc", "risk coverage", "risk coverage curve", "accuracy rejection curve"),
-    # settings and their values
+# Synonyms of settings, values and arguments, by what is suggested for them (see `add_synonyms`). Those of methods are
+# declared beside their names: in `estimators`, `hypotests`, `calibrators` and `diagrams`.
+_SYNONYMS_OF_SETTING: dict[str, tuple[str, ...]] = {
     "equal-mass": ("quantile", "adaptive", "equal frequency", "equal count", "uniform mass"),
     "uniform": ("equal width", "uniform width"),
     "partition": ("strategy", "binning"),
@@ -103,7 +20,6 @@ _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     "resamples": ("n bootstrap", "n boot", "n bootstraps", "n resamples", "bootstraps"),
     "level": ("confidence level", "conf level"),
     "min_prob": ("eps", "epsilon", "floor"),
-    # arguments
     "weight": ("sample weight",),
     "sample_weight": ("weight",),
     "weight | sample_weight": ("weights", "sample weights"),
@@ -111,7 +27,7 @@ _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     "cluster": ("clusters",),
     "classes": ("class names", "target names"),
     "rng": ("seed", "random state", "random seed"),
-}  # fmt: skip
+}
 
 _DISCRIMINATION_TEXT = (
     "That measures discrimination, not calibration; 'brier' and 'log_loss' reflect both, and the parts of 'corp' "
@@ -139,25 +55,36 @@ def normalize_name(word: str) -> str:
     return re.sub(r"[^a-z0-9]", "", word.lower())
 
 
-# The phrases that are suggested for each normalized synonym.
-PHRASES_OF_SYNONYM = {
-    normalize_name(synonym): tuple(phrases.split(" | "))
-    for phrases, synonyms in _SYNONYMS_OF_PHRASE.items()
-    for synonym in synonyms
-}
+PHRASES_OF_SYNONYM: dict[str, tuple[str, ...]] = {}  # the phrases that are suggested for each normalized synonym
+
+
+def add_synonyms(synonyms_of_phrase: Mapping[str, Sequence[str]]) -> None:
+    """Add synonyms in the literature and other libraries, by what is suggested for them.
+
+    The keys are a phrase, or several phrases separated by " | ". A phrase is the name of a method, setting, value or
+    argument, which `name_of_phrase` returns, and may be followed by a blank and what the synonym needs beside the name,
+    such as "ece with lens='classwise'". Of several phrases those are suggested whose name is known where the synonym
+    was used, as a calibrator or a diagram for "hist".
+    """
+    for phrases, synonyms in synonyms_of_phrase.items():
+        for synonym in {normalize_name(synonym) for synonym in synonyms}:
+            PHRASES_OF_SYNONYM[synonym] = (*PHRASES_OF_SYNONYM.get(synonym, ()), *phrases.split(" | "))
+
+
+add_synonyms(_SYNONYMS_OF_SETTING)
 _TEXT_OF_UNRELATED_MEASURE = {normalize_name(word): text for word, text in UNRELATED_MEASURES.items()}
 
 
 def name_of_phrase(phrase: str) -> str:
-    """Return the name that a phrase of `_SYNONYMS_OF_PHRASE` begins with: its text up to the first blank."""
+    """Return the name that a phrase of `add_synonyms` begins with: its text up to the first blank."""
     return phrase.partition(" ")[0]
 
 
 def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
     """Return the known names of which this is another spelling, else the phrases of those of which it is a synonym.
 
-    >>> resolve_synonym("Classwise-ECE", ["ece", "sce"]), resolve_synonym("nonsense", ["ece"])
-    (["ece with lens='classwise'"], [])
+    >>> resolve_synonym("N-Bins", ["bins", "order"]), resolve_synonym("nonsense", ["bins"])
+    (['bins'], [])
     """
     if other_spellings := [name for name in known if normalize_name(name) == normalize_name(word)]:
         return other_spellings

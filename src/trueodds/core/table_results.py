@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_bins, format_percent_in_text
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import spreadsheet_text, to_printable
-from trueodds.core.results import SCORES, Estimate, Result
+from trueodds.core.results import Estimate, Result, is_score
 from trueodds.core.table_columns import MeasureColumn
 from trueodds.core.table_formats import FormattedTable
 from trueodds.core.table_layout import TEXT_WIDTH
@@ -400,7 +400,7 @@ def _describe_column(column: CaptionColumn) -> str:
     if column.lens.startswith("class:"):
         description = f"the probability of class {column.lens.removeprefix('class:')}"
     settings = [estimate.settings for estimate in column.estimates.values()]
-    if "partition" in settings[0] and column.estimator not in SCORES:
+    if "partition" in settings[0] and not is_score(column.estimator):
         description = f"{_describe_bins(settings)} of {description}"
     elif column.estimator in _ESTIMATOR_DESCRIPTIONS:
         description = f"{_ESTIMATOR_DESCRIPTIONS[column.estimator]} of {description}"

@@ -22,6 +22,18 @@ DIAGRAMS = Registry(
         "decision_curve": "trueodds.diagrams.decision_curve:DecisionCurve",
         "comparison": "trueodds.diagrams.comparison:Comparison",
     },
-)
+    synonyms={
+        "reliability": (
+            "reliability diagram", "reliability plot", "calibration curve", "calibration plot", "calibration diagram",
+        ),
+        "reliability_curve": ("loess", "lowess", "smooth calibration curve", "flexible calibration curve"),
+        "corp": ("corp diagram", "corp reliability diagram"),
+        "murphy": ("murphy diagram",),
+        "decision_curve": ("decision curve analysis", "dca", "net benefit curve", "net benefit"),
+        "calibration_belt": ("belt", "giviti belt"),
+        "confidence_histogram": ("prediction histogram", "histogram", "hist"),
+        "selective_risk": ("aurc", "risk coverage", "risk coverage curve", "accuracy rejection curve"),
+    },
+)  # fmt: skip
 
 DIAGRAMS.publish(__name__)

@@ -56,6 +56,54 @@ ESTIMATORS = Registry(
         "log_loss_recalibrated": "trueodds.estimators.recalibrated:RecalibratedLogLoss",
         "cross_fitted": "trueodds.estimators.cross_fitted:CrossFitted",
     },
-)
+    synonyms={
+        "ece": (
+            "expected calibration error", "calibration error", "l1 calibration error", "confidence ece", "top1 ece",
+        ),
+        "ece with lens='top-label'": ("top-label ece", "top-label calibration error"),
+        "ece with lens='classwise'": (
+            "classwise ece", "cwece", "classwise calibration error", "marginal calibration error",
+        ),
+        "sce": ("static calibration error",),
+        "mce": ("maximum calibration error", "max calibration error", "max ce"),
+        "ace | ece with partition='equal-mass'": (
+            "adaptive ece", "adaptive calibration error", "ada ece", "equal mass ece", "quantile ece",
+        ),
+        "tace": ("thresholded adaptive calibration error",),
+        "rmsce": ("rms calibration error", "root mean square calibration error", "l2 calibration error", "l2 ece"),
+        "debiased_l2": ("debiased ece", "debiased calibration error", "debiased rmsce"),
+        "sweep": ("ece sweep", "sweep ece", "monotonic sweep"),
+        "ece_kde": ("kde ece", "kernel density ece"),
+        "smece": ("smooth ece", "smooth calibration error"),
+        "ks": ("kolmogorov smirnov", "ks error", "ks statistic", "ks test"),
+        "ecce_mad | ecce_r": ("estimated cumulative calibration error", "cumulative calibration error"),
+        "skce": ("squared kernel calibration error", "kernel calibration error", "kce", "kernel test"),
+        "mmce": ("maximum mean calibration error",),
+        "brier": (
+            "brier score", "brier loss", "brier score loss", "neg brier score", "mean squared error", "mse",
+            "quadratic score",
+        ),
+        "brier (its root is the RMSE)": ("rmse", "root mean squared error"),
+        "brier with decomposition='murphy'": (
+            "brier decomposition", "murphy decomposition", "resolution", "refinement",
+        ),
+        "log_loss": (
+            "nll", "negative log likelihood", "cross entropy", "neg log loss", "log score", "logarithmic score",
+            "ignorance score", "deviance",
+        ),
+        "net_benefit": ("nb", "net benefit", "standardized net benefit", "decision curve analysis", "dca"),
+        "rps": ("ranked probability score",),
+        "ici": ("integrated calibration index", "eavg"),
+        "calibration_in_the_large": (
+            "mean calibration", "mean difference", "mean bias", "mean gap", "citl", "calibration in the large",
+        ),
+        "o_e": (
+            "oe ratio", "observed expected", "observed to expected", "observed to expected ratio", "e:o", "eo ratio",
+            "expected observed ratio",
+        ),
+        "aurc": ("area under the risk coverage curve", "risk coverage area"),
+        "risk": ("selective error", "risk at coverage", "selective accuracy"),
+    },
+)  # fmt: skip
 
 ESTIMATORS.publish(__name__)

@@ -73,6 +73,8 @@ class Estimator(Settings):
     supports_clusters: ClassVar[bool] = True  # whether the rows may come in clusters
     is_averageable: ClassVar[bool] = True  # whether the values of several views make one number
     vanishes_if_calibrated: ClassVar[bool] = True  # whether the true value of every calibrated model is 0
+    is_score: ClassVar[bool] = False  # whether texts call it a score, whose value is not 0 for a calibrated model
+    is_unbiased: ClassVar[bool] = False  # whether noise adds nothing to the value, so that its floor is no bias
     setting_in_name: ClassVar[str] = ""  # the setting that may follow the name, as in "risk@0.8"
     best_value: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     lower_bound: ClassVar[float] = -math.inf  # no value lies below it, whatever the settings
@@ -218,6 +220,7 @@ class ProperScore(Mean):
 
     needs_rows: ClassVar[bool] = False
     vanishes_if_calibrated: ClassVar[bool] = False
+    is_score: ClassVar[bool] = True
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""

@@ -23,6 +23,7 @@ class _StatisticOfTotals(Estimator):
     """Base class of comparisons of the observed with the expected number of events, which depend on totals only."""
 
     interval: ClassVar[str | None] = "bca"
+    is_unbiased: ClassVar[bool] = True
     is_averageable: ClassVar[bool] = False  # values above and below the best value would cancel
 
     def statistic_from_totals(self, w: Array, wp: Array, wy: Array) -> Array:

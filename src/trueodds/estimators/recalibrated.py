@@ -284,6 +284,7 @@ class RecalibratedLogLoss(RecalibratedMeasure):
     lower_bound: ClassVar[float] = 0.0
     interval: ClassVar[str | None] = LogLoss.interval
     vanishes_if_calibrated: ClassVar[bool] = False
+    is_score: ClassVar[bool] = True
     min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def measure_of_recalibrated(self, settings: tuple[tuple[str, Any], ...]) -> Estimator:

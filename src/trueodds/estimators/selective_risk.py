@@ -33,6 +33,7 @@ class RiskCoverageMeasure(DistinctScoreError):
     interval: ClassVar[str | None] = "percentile"
     is_norm: ClassVar[bool] = False
     vanishes_if_calibrated: ClassVar[bool] = False
+    is_unbiased: ClassVar[bool] = True
 
     def summarize_curve(self, n: Array, errors: Array) -> Array:
         """The measure (…) from the rows and errors of each score (…, m), in decreasing order of the scores."""

@@ -24,8 +24,19 @@ TESTS = Registry(
         "spiegelhalter": "trueodds.hypotests.spiegelhalter:Spiegelhalter",
         "tcal": "trueodds.hypotests.tcal:TCal",
     },
+    synonyms={
+        "ecce": ("estimated cumulative calibration error", "cumulative calibration error"),
+        "hosmer_lemeshow": ("hl", "hl test", "hosmer lemeshow test"),
+        "spiegelhalter": ("spiegelhalter z", "spiegelhalter z test", "spiegelhalter test", "z test"),
+        "consistency": ("consistency resampling", "consistency test"),
+        "cox": (
+            "cox test", "cox regression", "calibration slope", "slope", "calibration intercept", "intercept", "citl",
+            "calibration in the large",
+        ),
+        "giviti": ("giviti test",),
+    },
     # For the hint in the error on a setting that a test does not have.
-    method_of_setting={"statistic": "consistency", "aggregate": "consistency", "redraw": "consistency"},
-)
+    method_of_setting=dict.fromkeys(("statistic", "aggregate", "redraw"), "consistency"),
+)  # fmt: skip
 
 TESTS.publish(__name__)

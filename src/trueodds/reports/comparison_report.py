@@ -13,7 +13,7 @@ from trueodds.api.draw import draw
 from trueodds.api.measure import measure
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, describe
-from trueodds.core.results import SCORES, Estimate
+from trueodds.core.results import Estimate, is_score
 from trueodds.data.predictions import Predictions
 from trueodds.io.models import is_pair
 from trueodds.reports.provenance import fingerprint_rows, program_versions
@@ -90,7 +90,7 @@ def _measure_model(result: Comparison | Ranking, name: str, rows: Predictions | 
     """Return a measure of a model, computed with the settings of the result unless the result contains it."""
     if estimator == result.estimator:
         return result.models[name]
-    settings: dict[str, Any] = {"lens": _lens(result, is_score=estimator in SCORES)}
+    settings: dict[str, Any] = {"lens": _lens(result, of_score=is_score(estimator))}
     if estimator == "ece":
         settings |= _bin_settings(result)
     return measure(
@@ -108,13 +108,13 @@ def _diagram_settings(result: Comparison | Ranking) -> dict[str, Any]:
     """Return the settings of the diagrams, which have the bins of the calibration error that the page shows."""
     scheme = result.settings.get("partition", "") if result.estimator == "ece" else ""
     partition = {"partition": "equal-mass"} if str(scheme).startswith("equal-mass ") else {}
-    lens, weight_kind = _lens(result, is_score=False), _weight_kind(result)
+    lens, weight_kind = _lens(result, of_score=False), _weight_kind(result)
     return {"lens": lens, "weight_kind": weight_kind, "rng": _seed(result), **partition, **_bin_settings(result)}
 
 
-def _lens(result: Comparison | Ranking, *, is_score: bool) -> str | None:
+def _lens(result: Comparison | Ranking, *, of_score: bool) -> str | None:
     """Return the lens of the result for a measure of the same kind, score or error; None for the default lens."""
-    is_same_kind = is_score == (result.estimator in SCORES)
+    is_same_kind = of_score == is_score(result.estimator)
     return result.lens if is_same_kind and result.lens != "canonical" else None
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from trueodds.calibrators import CALIBRATORS
 from trueodds.core.formatting import format_count, format_number, format_percent_in_text
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.subgroups import HOLM
 from trueodds.reports.text.formatting import describe_lens
-from trueodds.reports.text.recalibration import TRAINING_ROWS, calibrator_name, is_fitted_to_sample
+from trueodds.reports.text.recalibration import TRAINING_ROWS, is_fitted_to_sample
 
 # The methods of confidence intervals in words, and the paper that the text cites for each.
 _INTERVAL_NAMES = {
@@ -266,7 +267,7 @@ def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> 
     candidates = recalibration.get("candidates") or ()
     if not candidates:
         return []
-    names = [calibrator_name(candidate["method"]) for candidate in candidates if candidate["method"] != "identity"]
+    names = [CALIBRATORS.title(candidate["method"]) for candidate in candidates if candidate["method"] != "identity"]
     breiman = _cited(keys, "breiman1984")
     nested = _cited(keys, "stone1974", "bayle2020")
     text = (
@@ -279,7 +280,7 @@ def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> 
     if not recalibration.get("confirmed"):
         return [text, "No recalibration was confirmed."]
     key = CALIBRATOR_REFERENCES.get(recalibration["chosen"])
-    name = calibrator_name(recalibration["chosen"])
+    name = CALIBRATORS.title(recalibration["chosen"])
     n_fit = recalibration["rows"]["fit"]
     fitted_rows = (
         f"a random sample of {n_fit:,} rows" if is_fitted_to_sample(recalibration, audit["data"]) else "all rows"

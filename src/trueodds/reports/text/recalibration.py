@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trueodds.calibrators import CALIBRATORS
 from trueodds.core.formatting import (
     format_column,
     format_count,
@@ -44,41 +45,11 @@ DOUBTFUL_DATA_TEXTS = {  # other notes on data with which the verdict begins
     "TN167": "Groups seem to be formed by the outcome; errors within them do not measure calibration.",
 }
 
-# What the literature calls the calibrators; others are called as in this library.
-_CALIBRATOR_NAMES = {
-    "temperature": "temperature scaling",
-    "ensemble_temperature": "ensemble temperature scaling",
-    "bias_corrected_temperature": "bias-corrected temperature scaling",
-    "platt": "Platt scaling",
-    "llo": "linear-log-odds recalibration (llo)",
-    "mcllo": "multicategory linear-log-odds recalibration (mcllo)",
-    "beta": "beta calibration",
-    "structured": "structured scaling",
-    "matrix": "matrix scaling",
-    "dirichlet": "Dirichlet calibration",
-    "vector": "vector scaling",
-    "spline": "spline calibration",
-    "irm": "isotonic regression of all classes (irm)",
-    "centered_isotonic": "centered isotonic regression",
-    "isotonic": "isotonic regression",
-    "venn_abers": "Venn–Abers calibration",
-    "histogram": "histogram binning",
-}
-
-
-def calibrator_name(method: str) -> str:
-    """Return a calibrator as the literature calls it, followed by its name in this library if that is another one.
-
-    >>> calibrator_name("irm"), calibrator_name("temperature")
-    ('isotonic regression of all classes (irm)', 'temperature scaling')
-    """
-    return _CALIBRATOR_NAMES.get(method, method.replace("_", " "))
-
 
 def calibrator_with_parameters(recalibration: Mapping[str, Any]) -> str:
     """Return the chosen calibrator with its parameters."""
     summary = recalibration.get("summary") or ""
-    name = calibrator_name(recalibration["chosen"])
+    name = CALIBRATORS.title(recalibration["chosen"])
     return f"{name}, {summary}" if summary and summary != recalibration["chosen"] else name
 
 
@@ -316,7 +287,7 @@ def _explain_choice(entries: Sequence[Mapping[str, Any]]) -> str:
         return "Chosen: the original probabilities, because no gain was found on held-out rows."
     if chosen_entry is None or chosen_entry["method"] == _select_by_one_standard_error(entries):
         return f"Chosen: {_ONE_STANDARD_ERROR_RULE}."
-    name = calibrator_name(chosen_entry["method"])
+    name = CALIBRATORS.title(chosen_entry["method"])
     return (
         f"Chosen: {name}, which was specified in advance and needs fewer rows to be confirmed than"
         f" {_ONE_STANDARD_ERROR_RULE}."

@@ -13,11 +13,10 @@ from trueodds.core.formatting import (
     format_percent_in_text,
     format_pvalue,
 )
+from trueodds.core.results import is_score
 from trueodds.reports.text.formatting import describe_lens
 from trueodds.reports.text.text_table import AuditDict, ErrorMark, TableColumn, TextTable
 
-# Estimators in the table of scores; the others are calibration errors.
-_PROPER_SCORES = ("brier", "log_loss", "spherical", "rps")
 _HOLM_TEXT = "p is unadjusted, Holm p is adjusted for the number of tests."
 # Notes that explain a missing number: by code, the column that it is missing from and the reason.
 _MISSING_CELL_REASONS = {
@@ -29,7 +28,7 @@ _MISSING_CELL_REASONS = {
 
 def score_table(audit: AuditDict) -> TextTable:
     """Return the table of the proper scores, with their expected values if the model is calibrated."""
-    estimates = [measure for measure in audit["measures"] if measure["estimator"] in _PROPER_SCORES]
+    estimates = [measure for measure in audit["measures"] if is_score(measure["estimator"])]
     columns = (
         TableColumn("score", numeric=False),
         TableColumn("lens", numeric=False),
@@ -371,7 +370,7 @@ def test_table(audit: AuditDict) -> TextTable:
 
 def _calibration_errors(audit: AuditDict) -> list[Mapping[str, Any]]:
     """Return the estimates that are calibration errors and not proper scores, which have the same lenses."""
-    return [measure for measure in audit["measures"] if measure["estimator"] not in _PROPER_SCORES]
+    return [measure for measure in audit["measures"] if not is_score(measure["estimator"])]
 
 
 def _classwise_entry(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trueodds.calibrators import CALIBRATORS
 from trueodds.core.formatting import (
     format_count,
     format_error,
@@ -38,7 +39,6 @@ from trueodds.reports.text.recalibration import (
     IMPLAUSIBLE_DATA_TEXTS,
     INSUFFICIENT_ROWS,
     TRAINING_ROWS,
-    calibrator_name,
     calibrator_with_parameters,
     describe_changed_classes,
     describe_constant_prediction,
@@ -260,7 +260,7 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
     if recalibration.get("outcome") == INSUFFICIENT_ROWS:
         gain = f"log loss gain {format_number(recalibration.get('gain'))} nats per row{_pvalue_suffix(recalibration)}"
         remark = (
-            f"{calibrator_name(recalibration['chosen'])}: {gain}, not significant{_detectable_suffix(recalibration)}"
+            f"{CALIBRATORS.title(recalibration['chosen'])}: {gain}, not significant{_detectable_suffix(recalibration)}"
         )
         remark = "; ".join(filter(None, (remark, describe_mixing(recalibration))))
         return SummaryLine(label, "not confirmed, too few rows", remark)

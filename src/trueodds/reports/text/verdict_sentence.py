@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trueodds.calibrators import CALIBRATORS
 from trueodds.core.errors import Note
 from trueodds.core.formatting import (
     format_count,
@@ -28,7 +29,6 @@ from trueodds.reports.text.recalibration import (
     IMPLAUSIBLE_DATA_TEXTS,
     INSUFFICIENT_ROWS,
     TRAINING_ROWS,
-    calibrator_name,
     describe_constant_prediction,
     describe_mixing,
     describe_unconfirmed_gain,
@@ -407,4 +407,4 @@ def _describe_gain(recalibration: Mapping[str, Any]) -> str:
 
 def _name_with_temperature(method: str, summary: str) -> str:
     """Return the calibrator's name, with the parameter of temperature scaling."""
-    return f"temperature scaling ({summary})" if method == "temperature" else calibrator_name(method)
+    return f"temperature scaling ({summary})" if method == "temperature" else CALIBRATORS.title(method)

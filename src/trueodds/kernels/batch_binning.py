@@ -18,10 +18,7 @@ _SCORES_PER_TASK = 2**16  # minimum number of scores per thread task
 
 
 def upper_share(x: Any, low: Any, high: Any, swapped: bool) -> Any:
-    """Return the share of a score x between two bin centers that is assigned to the upper one; for scalars or arrays.
-
-    It is the distance from the lower center, divided by that of the centers; if `swapped`, 1 minus this share.
-    """
+    """Share of a score x between two bin centers that belongs to the upper one, or 1 minus it if `swapped`."""
     share = (x - low) / (high - low)
     return 1 - share if swapped else share
 
@@ -31,7 +28,6 @@ _upper_share = compile_kernel(upper_share)
 
 @compile_kernel
 def _is_beyond_edge(x, edge, right):  # type: ignore[no-untyped-def]
-    """Return whether x lies beyond the edge; a bin includes its right edge if `right`, else its left edge."""
     return x > edge if right else x >= edge
 
 
@@ -80,7 +76,6 @@ def _add_linear_shares(p, y, centers, right, swapped, out):  # type: ignore[no-u
 
 @compile_kernel
 def _add_linearly_binned(p, y, low, high, cell_index, out):  # type: ignore[no-untyped-def]
-    """Add the shares of each row and event to the two nearest cells, in `out` (sets, 2, cells); see `bin_linearly`."""
     size = cell_index.shape[0]
     for r in range(p.shape[0]):
         for i in range(p.shape[1]):
@@ -141,10 +136,8 @@ def bin_linearly(p: Array, y: Array, low: float, high: float, cell_index: Array)
 
 
 def _slice_sets(x: Array, start: int, stop: int) -> Array:
-    """Return the sets start..stop−1 of x, or x itself if all sets share one."""
     return x if len(x) == 1 else x[start:stop]
 
 
 def _map_sets(p: Array, work: Callable[[int, int], None]) -> None:
-    """Run `work(start, stop)` on blocks of sets on a thread pool."""
     map_blocks(work, len(p), max(32, _SCORES_PER_TASK // max(1, p.shape[1])))

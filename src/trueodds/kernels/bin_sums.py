@@ -28,10 +28,7 @@ _VALUES_PER_COPY = 2**18  # number of values copied at a time if the array is no
 
 @compile_kernel
 def add_bin_sums_by_label(p, y, label, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
-    """Add n, Σp and Σp² per bin of the rows with other labels and with this label to `out` (2·(bins + 2), 3).
-
-    `thresholds`, `n_bins` and `scale` are those of `number_bins`, whose bin numbers are the indices of `out`.
-    """
+    """Add n, Σp and Σp² per bin number of the rows with other labels and with this one to `out` (2·(bins + 2), 3)."""
     bin_index, no_offset, sums = (
         np.empty(ROWS_PER_TILE, dtype=np.int32),
         np.zeros(ROWS_PER_TILE, dtype=np.int32),
@@ -77,7 +74,6 @@ def zero_score_sums(size):  # type: ignore[no-untyped-def]
 
 @compile_inline
 def add_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
-    """Add the first m scores p to the count, Σp and Σp² at their indices `bin_index`."""
     count, sum_p, sum_p2 = sums
     for i in range(m):
         index, score = np.uint32(bin_index[i]), np.float64(p[i])
@@ -88,7 +84,6 @@ def add_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
 
 @compile_inline
 def add_to_columns(sums, out):  # type: ignore[no-untyped-def]
-    """Add the arrays (size,) of `sums` to the columns of `out` (size, 3)."""
     count, sum_p, sum_p2 = sums
     for index in range(out.shape[0]):
         out[index, 0] += np.float64(count[index])
@@ -120,10 +115,7 @@ def _add_weighted_sums(p, y, w, n, thresholds, n_bins, scale, out):  # type: ign
 
 
 def bin_sums_by_label(p: Array, y: Array, label: int, edges: Array, closed: str) -> Array:
-    """Return n, Σp and Σp² per bin of the rows with other labels and with this label, (bins, 2, 3).
-
-    p (n,) are the scores, y (n,) int64 the labels. `edges` (bins + 1,) are sorted, and `closed` is "left" or "right".
-    """
+    """Return n, Σp and Σp² per bin of the rows with other labels in y (n,) and with this one, (bins, 2, 3)."""
     thresholds, n_bins, scale = _prepare_binning(p, edges, closed)
 
     def add_rows(start: int, stop: int, out: Array) -> None:
@@ -175,7 +167,6 @@ def weighted_bin_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, clos
 
 
 def _prepare_binning(p: Array, edges: Array, closed: str) -> tuple[Array, int, float]:
-    """Return the thresholds, the number of bins and the scale for `number_bins`, for scores of the dtype of p."""
     dtype = np.float64 if p.dtype == np.float64 else np.float32
     return bin_thresholds(edges, closed, dtype), len(edges) - 1, exact_scale(edges, closed, dtype)
 
@@ -206,10 +197,7 @@ def _add_sorted_rows(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
 
 
 def edge_keys(edges: Array, closed: str, dtype: Any) -> list[Any]:
-    """Return for each inner edge the largest key of a score that is not beyond the edge; None if every score is.
-
-    `dtype` is that of the keys, uint32 or uint64.
-    """
+    """Return for each inner edge the largest key of a score not beyond the edge; None if every score is."""
     thresholds = bin_thresholds(edges, closed, np.float64 if dtype == np.uint64 else np.float32)[: len(edges) - 2]
     # The largest key of a score is that of an event, so it has the outcome bit set.
     keys = (score_bits(np.maximum(thresholds, 0)) << dtype.type(1)) | dtype.type(1)
@@ -234,10 +222,7 @@ def bin_sums_of_sorted_keys(keys: Array, edges: Array, closed: str) -> Array:
 
 @compile_kernel
 def _add_tiled_classes(P, y, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
-    """Add n, Σp, Σy and Σpy of every class and bin to `out` (K·(bins + 2), 4), for P (n, K) and labels y (n,).
-
-    `thresholds`, `n_bins` and `scale` are those of `number_bins`. The class of the label has y = 1, the others y = 0.
-    """
+    """Add n, Σp, Σy and Σpy of every class, against the rest, and bin to `out` (K·(bins + 2), 4)."""
     n, k = P.shape
     size = n_bins + 2
     values = P.reshape(-1)
@@ -266,7 +251,6 @@ def _add_tiled_classes(P, y, thresholds, n_bins, scale, out):  # type: ignore[no
 
 @compile_kernel
 def _count_thresholds_below(x, thresholds):  # type: ignore[no-untyped-def]
-    """Return the number of thresholds below x, which is the index of its bin, by binary search."""
     low, high = 0, thresholds.shape[0]
     while low < high:
         middle = (low + high) // 2
@@ -311,11 +295,7 @@ def _add_many_classes(P, bits, y, thresholds, first_edge_bits, n_bins, out):  # 
 
 
 def class_bin_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
-    """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64.
-
-    y in the sums is 1 for the class of the label, else 0. `edges` (bins + 1,) are sorted, and `closed` is "left" or
-    "right".
-    """
+    """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
     n, k = P.shape
     dtype = np.float64 if P.dtype == np.float64 else np.float32
     thresholds, scale, n_bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1

@@ -17,9 +17,7 @@ class FittedPartition(Protocol):
     """Interface of a fitted partition of the scores into cells, such as bins or the leaves of a tree."""
 
     @property
-    def size(self) -> int:
-        """Number of cells."""
-        ...
+    def size(self) -> int: ...
 
     def index(self, values: Array) -> Array:
         """Return the cell index of each score, (n,) int64."""
@@ -46,12 +44,10 @@ class Bins:
 
     @property
     def size(self) -> int:
-        """Number of bins."""
         return len(self.edges) - 1
 
     @property
     def key(self) -> tuple[bytes, bytes | None, str]:
-        """A hashable key of these bins."""
         log_odds_edges = None if self.log_odds_edges is None else self.log_odds_edges.tobytes()
         return self.edges.tobytes(), log_odds_edges, self.closed
 

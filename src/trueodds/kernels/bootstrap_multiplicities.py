@@ -19,24 +19,12 @@ _ROWS_PER_PARTIAL_TOTAL = 4096
 
 
 class BootstrapMultiplicities:
-    """Bootstrap multiplicity of each of n rows in each resample, with random access to any resample.
+    """How often each of n rows occurs in each resample, by (key, row, resample), with random access to any resample.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    key : int
-        Key of the random numbers. A multiplicity depends only on (key, row, resample).
-    order : ndarray of shape (n,), optional
-        Order of the rows in which the multiplicities are returned, by default 0..n−1.
-
-    Notes
-    -----
-    The multiplicities of a resample are multinomial: n draws from n rows. They are generated from Poisson counts, which
-    are independent of each other, because Poisson counts are multinomial given their total. Their mean is slightly
-    below 1, and the missing draws up to n are added one by one. If the total exceeds n (one resample in 700), the
-    counts are drawn again, which preserves their distribution given the total. The Poisson distribution is exact to 48
-    bits.
+    The rows are returned in this `order` (n,). The multiplicities of a resample are multinomial: n draws from n rows.
+    They are generated from Poisson counts, which are multinomial given their total. Their mean is slightly below 1, and
+    the missing draws up to n are added one by one. If the total exceeds n (one resample in 700), the counts are drawn
+    again, which preserves their distribution given the total. The Poisson distribution is exact to 48 bits.
     """
 
     def __init__(self, n: int, key: int, order: Array | None = None) -> None:
@@ -69,12 +57,10 @@ class BootstrapMultiplicities:
         return out, total
 
     def _draw_words(self, pairs: Array, attempt: int) -> Array:
-        """Return the random words of pairs of resamples, (2, pairs); attempt −1 is for the missing draws."""
         return _random_words(~self.key % 2**64, pairs + np.uint64((attempt + 1) << 40))
 
 
 def _random_words(key: int, numbers: Array) -> Array:
-    """Return two pseudorandom 32-bit words for each number, (2, …) uint32."""
     bits = mix_bits(
         mix_bits(np.full(1, key, dtype=np.uint64) + _WEYL_INCREMENT) + (numbers + np.uint64(1)) * _WEYL_INCREMENT
     )
@@ -82,18 +68,10 @@ def _random_words(key: int, numbers: Array) -> Array:
 
 
 def _count_thresholds(n: int) -> tuple[Array, Array]:
-    """Return the thresholds that random integers must reach for each Poisson count.
+    """Return the thresholds of each Poisson count 1, 2, …: of 16 random bits, and of 32 more where those do not decide.
 
-    Returns
-    -------
-    levels : ndarray of shape (N_SHORT_COUNTS,), uint16
-        Thresholds of 16 random bits for the counts 1, 2, …; at or above the last one, the bits are not decisive.
-    tail : ndarray of shape (N_COUNTS,), uint64
-        Thresholds of 32 further bits, which decide then.
-
-    Notes
-    -----
-    The counts have the mean μ for which their mean total nμ is three standard deviations √(nμ) below n.
+    The first bits, (N_SHORT_COUNTS,) uint16, do not decide at or above their last threshold; the others are (N_COUNTS,)
+    uint64. The counts have the mean μ for which their mean total nμ is three standard deviations √(nμ) below n.
     """
     mean = ((math.sqrt(9 + 4 * n) - 3) / 2) ** 2 / n
     pmf = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(N_COUNTS)])
@@ -158,7 +136,6 @@ def _fill_poisson_counts(rows, pairs, levels, tail, out, total):  # type: ignore
 
 @compile_inline
 def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
-    """Return the Poisson count that 32 random bits stand for where 16 bits were not decisive."""
     count = 0
     while np.uint64(bits) >= tail[count]:
         count += 1
@@ -167,10 +144,7 @@ def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _add_missing_draws(pairs, total, position, out):  # type: ignore[no-untyped-def]
-    """Draw random rows until the total of each resample is n, and add them to the multiplicities `out` (n, m).
-
-    `position` (n,) is the place of each row in `out`.
-    """
+    """Draw random rows until the total of each resample is n; `position` (n,) is the place of each row in `out`."""
     n = out.shape[0]
     for r in range(out.shape[1]):
         for missing_draw in range(n - total[r]):

@@ -140,23 +140,16 @@ class VectorCellSums:
 
     @property
     def n_sums(self) -> int:
-        """Number of sums per resample."""
         return (len(self.cell_starts) - 1) * self.vectors.shape[1]
 
     def sort_multiplicities(self, multiplicities: Array) -> Array:
-        """Return the multiplicities of the rows in sorted order, (resamples, rows) uint8.
-
-        `multiplicities` (units, resamples) uint8 are the multiplicities of the units.
-        """
+        """Return the multiplicities of the rows in sorted order, (resamples, rows), from (units, resamples)."""
         out = np.empty((multiplicities.shape[1], len(self.unit)), dtype=np.uint8)
         _gather_multiplicities(np.ascontiguousarray(multiplicities), self.unit, out)
         return out
 
     def sum_vectors(self, sorted_multiplicities: Array) -> tuple[Array, Array, Array]:
-        """Return Σw (resamples, n_cells), Σwp and Σwy (resamples, n_cells, m).
-
-        `sorted_multiplicities` (resamples, rows) come from `sort_multiplicities`.
-        """
+        """Return Σw (resamples, n_cells), Σwp and Σwy (resamples, n_cells, m), from sorted multiplicities."""
         m = self.vectors.shape[1] // 2
         out = np.zeros((len(sorted_multiplicities), len(self.cell_starts) - 1, 2 * m + 1))
         _sum_vectors(sorted_multiplicities, self.cell_starts, self.vectors, out)
@@ -165,10 +158,7 @@ class VectorCellSums:
 
 @compile_kernel
 def _gather_multiplicities(multiplicities, unit, out):  # type: ignore[no-untyped-def]
-    """Write multiplicities[unit[i], r] to out[r, i], tile by tile, so that both arrays stay in the cache.
-
-    `multiplicities` is (units, resamples), `unit` (rows,) and `out` (resamples, rows).
-    """
+    """Write multiplicities[unit[i], r] to out[r, i], tile by tile, so that both arrays stay in the cache."""
     tile = np.empty((out.shape[0], _ROWS_PER_TILE), dtype=np.uint8)
     for start in range(0, unit.shape[0], _ROWS_PER_TILE):
         m = min(_ROWS_PER_TILE, unit.shape[0] - start)

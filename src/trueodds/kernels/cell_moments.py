@@ -53,7 +53,6 @@ def add_block_moments(x, mass, m, first, cells_per_unit, middle, cell_offset, po
 
 @compile_kernel
 def add_cell_moments(x, mass, first, cells_per_unit, middle, out):  # type: ignore[no-untyped-def]
-    """Add the moments of all masses (n,) at the scores x (n,) to `out` (cells, powers), as `add_block_moments`."""
     cell_offset, position_in_cell = np.empty(_ROWS_PER_CELL_PASS, dtype=np.int32), np.empty(_ROWS_PER_CELL_PASS)
     for start in range(0, x.shape[0], _ROWS_PER_CELL_PASS):
         m = min(_ROWS_PER_CELL_PASS, x.shape[0] - start)
@@ -72,19 +71,14 @@ def add_cell_moments(x, mass, first, cells_per_unit, middle, out):  # type: igno
 
 @compile_kernel
 def _fill_residuals(p, y, out):  # type: ignore[no-untyped-def]
-    """Write y − p to `out`."""
     for i in range(out.shape[0]):
         out[i] = np.float64(y[i]) - np.float64(p[i])
 
 
 def residual_function(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array]:
-    """Return a function of start and stop that computes the residuals w(y − p) of these rows, for `cell_moments`.
-
-    p, y and w are (n,); w is None for weights of 1.
-    """
+    """Return a function that computes the residuals w(y − p) of the rows start..stop−1, for `cell_moments`."""
 
     def mass(start: int, stop: int) -> Array:
-        """Return w(y − p) of the rows start..stop−1."""
         out = np.empty(stop - start)
         _fill_residuals(as_plain_array(p[start:stop]), as_plain_array(y[start:stop]), out)
         return out if w is None else np.multiply(out, w[start:stop], out=out)
@@ -104,18 +98,9 @@ def cell_moments(
 ) -> Array:
     """Return Σ mass · u^k in each of the equal cells of [first, last], for k = 0, …, powers − 1, (cells, powers).
 
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        Scores, in any order. Those beyond the ends of the interval belong to the outer cells.
-    mass : callable
-        `mass(start, stop)` returns the masses of these rows, so that they need not be in memory at once.
-    cells, powers : int
-        Number of cells and of moments.
-    first, last : float, default=0 and 1
-        Ends of the interval.
-    middle : float, default=0
-        Position in a cell, as a fraction of its width, at which u = 0. u runs from −middle to 1 − middle.
+    `mass(start, stop)` returns the masses of these rows, so that they need not be in memory at once. u is the position
+    in a cell, as a fraction of its width, from −`middle` to 1 − `middle`. Scores beyond the ends belong to the outer
+    cells.
     """
     x, cells_per_unit = as_plain_array(x), cells / (last - first)
 

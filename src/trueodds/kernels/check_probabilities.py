@@ -69,10 +69,7 @@ def _check_rows(P, bits, rounding_tolerance, extremes, bad_rows, distance):  # t
 
 
 def check_table(P: Array, rounding_tolerance: float) -> TableCheck:
-    """Check the values and row sums of P (n, K) in one pass.
-
-    A deviation of a sum from 1 by at most `rounding_tolerance` is considered rounding.
-    """
+    """Check the values and row sums of P (n, K) in one pass; deviations up to the tolerance are rounding."""
     integer_type = np.int64 if P.dtype == np.float64 else np.int32
 
     def check_block(start: int, stop: int) -> tuple[Array, Array, Array]:

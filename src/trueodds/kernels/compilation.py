@@ -64,10 +64,7 @@ def compile_fused(function: Callable[..., Any]) -> Any:
 
 
 def as_plain_array(x: Array) -> Array:
-    """Return a C-contiguous, aligned, read-only view or copy, so that each kernel is compiled only once per dtype.
-
-    float16 is converted to float32.
-    """
+    """Return a C-contiguous, aligned, read-only view or copy, so that each kernel is compiled only once per dtype."""
     if x.dtype == np.float16:
         x = x.astype(np.float32)
     x = np.require(x, requirements=["C", "A"]).view()
@@ -96,7 +93,6 @@ class KernelCacheFile(IndexDataCacheFile):
     """
 
     def load(self, key: Any) -> Any:
-        """Return the machine code of a key, or None if there is none, or a damaged file."""
         name = _read_or_remove(self._index_path, lambda: self._load_index().get(key))
         return None if name is None else _read_or_remove(self._data_path(name), lambda: self._load_data(name))
 
@@ -110,7 +106,6 @@ class KernelCacheFile(IndexDataCacheFile):
         self._save_data(names[key], data)
 
     def _dump(self, obj: Any) -> bytes:
-        """Return a pickle, followed by its checksum, which the reader of the pickle ignores."""
         pickled: bytes = super()._dump(obj)
         return pickled + _checksum(pickled)
 
@@ -163,7 +158,6 @@ class KernelCache(FunctionCache):
         self._wheel_cache = self._open_index(os.environ.get(PRECOMPILE_VARIABLE), source)
 
     def _open_index(self, folder: Path | str | None, source: str) -> Any:
-        """Return the index of this function in a folder of machine code of this source; None without a folder."""
         return None if folder is None else KernelCacheFile(str(folder), self._impl.filename_base, source)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -203,7 +197,6 @@ class PortableTarget:
     """Stands for the processor in the keys of precompiled code, which runs on several ones."""
 
     def magic_tuple(self) -> tuple[str, ...]:
-        """Return the part of a key that describes the processor."""
         return ("portable",)
 
 

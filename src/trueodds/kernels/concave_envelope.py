@@ -16,15 +16,8 @@ from trueodds.kernels import compile_kernel
 def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-def]
     """Compute the concave envelope at 1/2 of D(t) = Σ height + slope · t over the intervals [low, high] that contain t.
 
-    Parameters
-    ----------
-    low, high : ndarray of shape (draws, k)
-        Ends of the intervals, within [0, 1]; intervals with equal ends are ignored.
-    height, slope : ndarray of shape (draws, k)
-        Intercept and slope of each term. At a jump of D the larger limit is used.
-    out : ndarray of shape (draws, 5)
-        Receives twice the envelope at 1/2, the largest D(t) / max(t, 1 − t), its t, and the two t on both sides of 1/2
-        between which the envelope is linear.
+    All arguments are (draws, k). At a jump of D the larger limit is used. `out` (draws, 5) receives twice the envelope
+    at 1/2, the largest D(t) / max(t, 1 − t), its t, and the two t between which the envelope at 1/2 is linear.
     """
     k = low.shape[1]
     breakpoints = np.empty(2 * k + 3)
@@ -62,10 +55,7 @@ def _fill_breakpoints(low, high, breakpoints):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _sum_changes(low, high, height, slope, breakpoints):  # type: ignore[no-untyped-def]
-    """Return the changes of the intercept and of the slope of D at each of the sorted breakpoints, each (m,).
-
-    The arguments are those of `envelope_at_half` for one draw, (k,).
-    """
+    """Return the changes of the intercept and of the slope of D at each of the sorted breakpoints, each (m,)."""
     intercept_change, slope_change = np.zeros(breakpoints.shape[0]), np.zeros(breakpoints.shape[0])
     for b in range(low.shape[0]):
         if low[b] < high[b]:
@@ -105,10 +95,7 @@ def _trace_sum(breakpoints, intercept_change, slope_change, x, y):  # type: igno
 
 @compile_kernel
 def _find_upper_hull(x, y, hull):  # type: ignore[no-untyped-def]
-    """Write the indices of the points of the upper convex hull to `hull`; return their number.
-
-    x (n,) is sorted. At a jump, two points have the same x.
-    """
+    """Write the indices of the points of the upper convex hull to `hull`; at a jump, two points have the same x."""
     n_hull = 0
     for j in range(x.shape[0]):
         while n_hull > 0 and x[hull[n_hull - 1]] == x[j] and y[hull[n_hull - 1]] <= y[j]:

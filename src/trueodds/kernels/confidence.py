@@ -63,7 +63,6 @@ def find_two_largest(columns, m, top, second, top_class):  # type: ignore[no-unt
 
 @compile_kernel
 def _find_maxima_of_short_rows(P, columns, second, top, top_class):  # type: ignore[no-untyped-def]
-    """Write the maximum of each short row to `top` and its lowest class to `top_class`; return the number of ties."""
     ties = 0
     for start in range(0, P.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, P.shape[0] - start)
@@ -100,21 +99,16 @@ def _find_maxima_of_long_rows(bits, top, top_class):  # type: ignore[no-untyped-
 
 @compile_kernel
 def _compare_with_labels(top_class, y, correct):  # type: ignore[no-untyped-def]
-    """Write 1 to `correct` where the class `top_class` is the label y, else 0."""
     for i in range(correct.shape[0]):
         correct[i] = np.int64(top_class[i]) == y[i]
 
 
 def _as_integers(P: Array) -> Array:
-    """Return a view of the bits of P as signed integers."""
     return P.view(np.int32 if P.dtype == np.float32 else np.int64)
 
 
 def _kernel_layout(P: Array) -> tuple[Array, int]:
-    """Return the rows P (n, K) and the number of rows per thread task.
-
-    The rows are in the memory layout of the kernels unless that would require a copy, which is then made per task.
-    """
+    """Return the rows P and the number of rows per thread task; a layout that requires a copy is made per task."""
     needs_no_copy = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
     if not needs_no_copy:
         return P, max(1, _COPIED_VALUES_PER_TASK // P.shape[1])
@@ -132,10 +126,7 @@ def _find_largest(P: Array, top: Array, top_class: Array) -> int:
 
 
 def _find_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
-    """Return the largest value of each row of a block, whether its class is the label y, and the number of ties.
-
-    P is (m, K), y (m,). The second result is 1 or 0, int64, for the kernels that take labels.
-    """
+    """Return each row's largest value, whether its class is the label y (1 or 0), and the number of ties."""
     top, correct = np.empty(len(P), dtype=P.dtype), np.empty(len(P), dtype=np.int64)
     top_class = np.empty(len(P), dtype=np.int32)
     ties = _find_largest(P, top, top_class)
@@ -144,7 +135,6 @@ def _find_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
 
 
 def _iterate_blocks(P: Array, start: int, stop: int, rows_per_block: int) -> Iterator[tuple[Array, slice]]:
-    """Yield the rows from `start` to `stop` in blocks of `rows_per_block` rows, with the position of each block."""
     for first in range(start, stop, rows_per_block):
         rows = slice(first, min(first + rows_per_block, stop))
         yield as_plain_array(P[rows]), rows
@@ -153,10 +143,9 @@ def _iterate_blocks(P: Array, start: int, stop: int, rows_per_block: int) -> Ite
 def confidence_sums(
     P: Array, y: Array, edges: Array, closed: str, sample: Array | None = None, step: int = 1
 ) -> tuple[Array, int]:
-    """Return n, Σp and Σp² of the top probability per bin, (bins, 2, 3), for incorrect and correct rows.
+    """Return n, Σp and Σp² of the top probability per bin, (bins, 2, 3), for incorrect and correct rows, and the ties.
 
-    The second result is the number of rows with a tied maximum, where the lowest class counts. P is (n, K), y (n,)
-    int64. `sample` (⌈n / step⌉,) receives the top probability of every `step`-th row.
+    `sample` (⌈n / step⌉,) receives the top probability of every `step`-th row.
     """
     dtype = np.float64 if P.dtype == np.float64 else np.float32
     thresholds, scale, n_bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
@@ -178,10 +167,7 @@ def confidence_sums(
 
 
 def confidence_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array, int]:
-    """Return the moments of correctness minus confidence of the top class per cell, and the number of tied rows.
-
-    The moments are (cells, powers), see `cell_moments.cell_moments`. If the maximum is tied, the lowest class counts.
-    """
+    """Return the moments (see `cell_moments`) of correctness minus confidence per cell, and the number of tied rows."""
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
     ties: list[int] = []
 
@@ -195,10 +181,7 @@ def confidence_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Arr
 
 
 def row_maxima(P: Array) -> tuple[Array, Array, int]:
-    """Return the largest value of each row of P (n, K), the lowest class that has it, and the number of tied rows.
-
-    The first two results are (n,), the classes int32.
-    """
+    """Return the largest value of each row, the lowest class that has it (int32), and the number of tied rows."""
     top, top_class = _empty_maxima(P), np.empty(len(P), dtype=np.int32)
     P, rows_per_task = _kernel_layout(P)
 
@@ -209,10 +192,7 @@ def row_maxima(P: Array) -> tuple[Array, Array, int]:
 
 
 def confidence_and_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
-    """Return the largest value of each row, whether its (lowest) class is the label, and the number of tied rows.
-
-    P is (n, K), y (n,) int64, and the first two results are (n,).
-    """
+    """Return the largest value of each row, whether its (lowest) class is the label, and the number of tied rows."""
     top, correct = _empty_maxima(P), np.empty(len(P), dtype=np.bool_)
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
 
@@ -224,10 +204,7 @@ def confidence_and_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
 
 
 def confidence_keys(P: Array, y: Array) -> tuple[Array, int]:
-    """Return keys of the largest values and their correctness as `encode_rows` does, and the number of tied rows.
-
-    P is (n, K), y (n,) int64. The keys are (n,).
-    """
+    """Return keys of the largest values and their correctness as `encode_rows` does, and the number of tied rows."""
     keys = np.empty(len(P), dtype=score_bits(_empty_maxima(P[:0])).dtype)
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
 
@@ -240,5 +217,4 @@ def confidence_keys(P: Array, y: Array) -> tuple[Array, int]:
 
 
 def _empty_maxima(P: Array) -> Array:
-    """Return an empty array (n,) for the largest value of each row of P."""
     return np.empty(len(P), dtype=np.float32 if P.dtype == np.float16 else P.dtype)

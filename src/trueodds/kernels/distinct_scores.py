@@ -14,7 +14,6 @@ _N_BUCKETS = 4096  # a power of two, so that a score's bucket is exact
 
 @compile_kernel
 def _count_distinct_scores(keys):  # type: ignore[no-untyped-def]
-    """Return the number of distinct scores of sorted keys."""
     count = 1
     for i in range(1, keys.shape[0]):
         count += (keys[i] >> 1) != (keys[i - 1] >> 1)
@@ -54,10 +53,7 @@ def _sum_weighted_rows(p, y, w, order, scores, mass, events):  # type: ignore[no
 
 @compile_kernel
 def _index_buckets(scores, starts):  # type: ignore[no-untyped-def]
-    """Write the index of the first of the sorted scores in each bucket or a later one to `starts` (buckets + 1,).
-
-    Buckets have equal width on [0, 1].
-    """
+    """Write the index of the first score in each bucket of equal width, or a later one, to `starts` (buckets + 1,)."""
     next_bucket = 0
     for j in range(scores.shape[0]):
         bucket = int(min(scores[j] * _N_BUCKETS, _N_BUCKETS - 1))
@@ -84,10 +80,7 @@ def _find_last_not_above(p, scores, starts, out):  # type: ignore[no-untyped-def
 
 
 def count_by_score(keys: Array) -> tuple[Array, Array, Array]:
-    """Return the sorted distinct scores, with the number of rows and events at each, (m,) float64.
-
-    `keys` (n,) are the sorted keys of the rows (see `score_keys`).
-    """
+    """Return the sorted distinct scores of sorted keys, with the number of rows and events at each, (m,) float64."""
     if not len(keys):
         return np.empty(0), np.empty(0), np.empty(0)
     keys = as_plain_array(keys)
@@ -98,10 +91,7 @@ def count_by_score(keys: Array) -> tuple[Array, Array, Array]:
 
 
 def sum_by_score(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Array, Array]:
-    """Return the sorted distinct scores of the rows with positive weight, with Σw and Σwy at each, (m,) float64.
-
-    p, y and w are (n,). `order` (n,) are the row numbers, sorted by score.
-    """
+    """Return the sorted distinct scores of the rows with positive weight, with Σw and Σwy at each, (m,) float64."""
     scores, mass, events = np.empty(len(p)), np.empty(len(p)), np.empty(len(p))
     rows = [as_plain_array(x) for x in (p, y.astype(np.float64, copy=False), w.astype(np.float64, copy=False), order)]
     m = int(_sum_weighted_rows(*rows, scores, mass, events))

@@ -26,11 +26,7 @@ MAX_PARTIAL_SUMS = 2**19  # number of partial sums, one per draw and thread task
 
 @compile_inline
 def _add_drawn_weights(integers, cumulative, outcomes, weight, sums):  # type: ignore[no-untyped-def]
-    """Add the weight of one row to the outcome of its label in each draw, in `sums` (outcomes, draws).
-
-    `integers` (draws,) are the random integers of the row, `cumulative` (K,) its thresholds, and `outcomes` (K,) the
-    outcome of each label.
-    """
+    """Add the weight of one row to the outcome of its label in each draw, in `sums` (outcomes, draws)."""
     low = 0.0
     for c in range(cumulative.shape[0]):
         width = cumulative[c] - low
@@ -49,7 +45,7 @@ def _add_residual_norms(P, numbers, outcomes, w, wp, rows, first, start, stop, k
     """Add Σ|Σw(p − y)| of the cells start..stop−1 to `out` (draws,), with labels drawn from the predictions.
 
     The outer sum is over cells and outcomes, the inner one over the rows of a cell. `is_searched` says that classes are
-    found by guided search. `sums` (m, draws) is a buffer; the other arguments are those of `drawn_total_variation`.
+    found by guided search; `sums` (m, draws) is a buffer.
     """
     k, m = P.shape[1], wp.shape[1]
     shift = 32 - n_guide_bits(k)
@@ -86,33 +82,11 @@ def drawn_total_variation(
     draws: int,
     row_numbers: Array | None = None,
 ) -> Array:
-    """Return the mean over the cells of the total variation distance between predictions and labels, for each draw.
+    """Return Σ|Σw(p − y)| / (2 Σw) for each draw: the weighted mean over cells of the total variation distance.
 
-    Parameters
-    ----------
-    P : array of shape (n, K)
-        Probabilities from which the labels are drawn.
-    outcomes : array of shape (1, K) or (n, K)
-        Outcome of the view, 0..m−1, for each label, of all rows or of each one.
-    w : array of shape (n,)
-        Weights.
-    wp : array of shape (cells, m)
-        Sums of the weighted predictions.
-    rows : array of shape (rows,)
-        Rows of positive weight, sorted by cell.
-    first : array of shape (cells + 1,)
-        Start of each cell in `rows`.
-    key : int
-        Key of the random numbers. The label of a row depends only on the key, the row and the draw.
-    draws : int
-        Number of draws.
-    row_numbers : array of shape (n,), optional
-        Numbers of the rows in the random streams, 0..n−1 by default.
-
-    Returns
-    -------
-    distances : array of shape (draws,)
-        Σ|Σw(p − y)| / (2 Σw), which weights the distances of the cells by their weights.
+    Labels are drawn from P (n, K). `outcomes` (1, K) or (n, K) is the outcome of the view, 0..m−1, for each label, `w`
+    (n,) the weights and `wp` (cells, m) their sums with the predictions. `rows` are the rows of positive weight, sorted
+    by cell, and `first` (cells + 1,) the start of each cell in them. `row_numbers` are those in the random streams.
     """
     is_unweighted, is_searched = bool((w == 1).all()), P.shape[1] > MAX_COMPARED_CLASSES
     dtype = np.int32 if is_unweighted else np.float64  # integer counts are exact and take half the memory

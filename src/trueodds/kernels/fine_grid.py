@@ -19,7 +19,6 @@ N_CELLS = N_EQUAL_CELLS + 2 * N_HALVINGS
 
 
 def _fine_edges() -> Array:
-    """Return the edges of the equal cells and of the halved first and last cells, (N_CELLS + 1,)."""
     halved_edges = 1 / N_EQUAL_CELLS / 2.0 ** np.arange(1, N_HALVINGS + 1)
     # Not linspace: with i/k, i/3840 and j/15 are the same float wherever the numbers are equal.
     return np.concatenate(
@@ -87,10 +86,7 @@ def find_cells(x, complement, edges, exact, cells):  # type: ignore[no-untyped-d
 
 @compile_inline
 def find_column_cells(column, m, edges, exact, x, complement, cells):  # type: ignore[no-untyped-def]
-    """Write the fine cells of the first m values of a column to `cells`.
-
-    `x` and `complement` are float64 buffers of m or more.
-    """
+    """Write the fine cells of the first m values of a column to `cells`; `x` and `complement` are float64 buffers."""
     for i in range(m):
         x[i] = column[i] + 0.0  # −0 becomes 0, whose bits are the lowest
     for i in range(m):
@@ -122,11 +118,7 @@ def find_class_cells(P, first, last, edges, exact, out):  # type: ignore[no-unty
 
 
 def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Array]:
-    """Split bins into the fine cells that they contain, and return bin, number of rows and mean score of each part.
-
-    p (n,) are the scores, `index` (n,) their bins and `size` the number of bins. The results are (parts,), sorted by
-    bin and by cell, without empty parts.
-    """
+    """Split bins into their fine cells; return bin, number of rows and mean score of each part, without empty parts."""
     p, index = as_plain_array(p), as_plain_array(index)
     cell = np.empty((1, len(p)), dtype=np.uint16)
     find_class_cells(p[:, None], 0, 1, CELL_EDGES, p.dtype == np.float32, cell)
@@ -142,7 +134,6 @@ def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Arr
 
 @compile_kernel
 def _find_cell_ranges(index, cell, low, high):  # type: ignore[no-untyped-def]
-    """Write the first and the last cell of each bin to `low` and `high`."""
     for i in range(index.shape[0]):
         bin_of_row, cell_of_row = index[i], np.int64(cell[i])
         low[bin_of_row] = min(low[bin_of_row], cell_of_row)

@@ -13,11 +13,7 @@ _POINTS_PER_TASK = 64  # minimum number of points per thread task
 
 @compile_kernel
 def _gaussian_sums(points, scores, w, wy, bandwidth, max_excess, out):  # type: ignore[no-untyped-def]
-    """Write the five results of `gaussian_sums` for each point to `out` (n, 5).
-
-    Scores whose squared distance, in units of h², exceeds that of the nearest score by more than `max_excess` are
-    ignored.
-    """
+    """Write the results of `gaussian_sums` to `out`, without those too far beyond the nearest (`max_excess`, in h²)."""
     m = scores.shape[0]
     for i in range(points.shape[0]):
         point = points[i]
@@ -51,26 +47,11 @@ def _gaussian_sums(points, scores, w, wy, bandwidth, max_excess, out):  # type: 
 
 
 def gaussian_sums(points: Array, scores: Array, w: Array, wy: Array, bandwidth: float) -> Array:
-    r"""Return Gaussian kernel sums of weights and outcomes at given points, with their derivatives.
+    r"""Return Σwg and Σwyg over the sorted scores at each point x, with g(u) = exp(−u²/2h²) of x − s and bandwidth h.
 
-    The sums are :math:`\sum_k w_k g(x - s_k)` and the same with wy, with :math:`g(u) = e^{-u^2/2h^2}`.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n,)
-        Points x at which the sums are evaluated.
-    scores : ndarray of shape (m,)
-        Sorted scores s, m ≥ 1.
-    w, wy : ndarray of shape (m,)
-        Weights > 0, and weights times outcomes.
-    bandwidth : float
-        Standard deviation h of the kernel.
-
-    Returns
-    -------
-    sums : ndarray of shape (n, 5)
-        Σwg, Σwyg and their derivatives in x, all divided by the g of the nearest score, and the logarithm of that g.
-        Without this division all terms would underflow for an x far from every score; ratios of sums do not change.
+    The five columns are Σwg, Σwyg and their derivatives in x, all divided by the g of the nearest score, and the
+    logarithm of that g. Without this division all terms would underflow for an x far from every score; ratios of sums
+    do not change.
     """
     out = np.empty((len(points), 5))
     points, scores, w, wy = (as_plain_array(np.asarray(array, dtype=np.float64)) for array in (points, scores, w, wy))

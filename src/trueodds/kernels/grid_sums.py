@@ -161,28 +161,12 @@ def tally_rows(  # type: ignore[no-untyped-def]
 ):
     """Tally P (n, K) with labels y (n,), tile by tile, so that each row is read from memory once.
 
-    Parameters
-    ----------
-    P, y : ndarray of shape (n, K) and (n,)
-        Probabilities and labels.
-    ranks : int
-        Number of largest values of each row that are tallied.
-    atol : float
-        Deviation of a row sum from 1 that is considered rounding.
-    exact, edges : bool and ndarray
-        As in `find_cells`.
-    single_column : bool
-        As in `score_rows`.
-    n, sums : ndarray of shape ((ranks + K)·CELLS,) and (…, 4)
-        Receive counts and Σp, Σp², Σy, Σpy of the largest values and of the classes.
-    counts, extremes : ndarray
-        Receive the results of `summarize_rows`.
-    scores : ndarray of shape (2, 3)
-        Receives the number of rows with a finite Brier score and log loss, their sum and their sum of squares.
-    bin_of_cell, n_bins, first_edge : ndarray, int and float
-        Bins of the covariances, as in `add_covariance_tile`; none are computed if `n_bins` is 0.
-    covariance_sums : tuple of ndarray
-        Receives the sums of `zero_covariance_sums`.
+    `n` ((ranks + K)·CELLS,) and `sums` (…, 4) receive counts and Σp, Σp², Σy, Σpy of the `ranks` largest values of each
+    row and of the classes; `counts` and `extremes` the results of `summarize_rows`; `scores` (2, 3) the number of rows
+    with a finite Brier score and log loss, their sum and sum of squares; `covariance_sums` those of
+    `zero_covariance_sums`, for the bins of `add_covariance_tile`, if `n_bins` is not 0. `atol` is the deviation of a
+    row sum from 1 that is considered rounding, `exact` and `edges` are as in `find_cells`, `single_column` as in
+    `score_rows`.
     """
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
@@ -207,7 +191,6 @@ def tally_rows(  # type: ignore[no-untyped-def]
 
 @compile_inline
 def _add_label_outcomes(columns, cells, y, sums):  # type: ignore[no-untyped-def]
-    """Add Σy and Σpy of the observed class of each row to `sums` (K·N_CELLS, 4)."""
     for i in range(y.shape[0]):
         c = np.uint32(y[i])
         index = np.uint32(c * np.uint32(N_CELLS) + np.uint32(cells[c, i]))

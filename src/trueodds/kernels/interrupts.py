@@ -36,7 +36,6 @@ class CompilationListener(event.Listener):
         self._is_interrupted = False
 
     def on_start(self, started: Any) -> None:
-        """Note Ctrl-C from now on, if a compilation starts; raise what was noted."""
         if threading.current_thread() is not threading.main_thread():
             if is_abandoned():
                 raise KeyboardInterrupt
@@ -58,11 +57,9 @@ class CompilationListener(event.Listener):
                 self._raise_interrupt()
 
     def _note_interrupt(self, _number: int, _frame: Any) -> None:
-        """Handle Ctrl-C during a compilation."""
         self._is_interrupted = True
 
     def _raise_interrupt(self) -> None:
-        """Raise the interrupt that was noted, if there was one."""
         if self._is_interrupted:
             self._is_interrupted = False
             raise KeyboardInterrupt

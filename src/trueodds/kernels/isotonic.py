@@ -59,10 +59,7 @@ def _fit_keys(keys, mass, events, last):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _fit_ordered_rows(p, y, w, order, low, high, mass, events):  # type: ignore[no-untyped-def]
-    """Compute the isotonic blocks of the rows with positive weight, in the given order by score; return their number.
-
-    Rows with equal scores are summed first.
-    """
+    """Compute the isotonic blocks of the rows with positive weight, in the order by score; return their number."""
     n_blocks, pooled_score, weight, wy = 0, 0.0, 0.0, 0.0
     for position in range(order.shape[0] + 1):
         i = order[min(position, order.shape[0] - 1)]
@@ -108,10 +105,7 @@ def _fit_means(w, wy, fit):  # type: ignore[no-untyped-def]
 
 
 def fit_sorted_keys(keys: Array) -> PooledBlocks:
-    """Return the isotonic blocks of rows of weight 1, given as sorted keys (n,) (see `score_keys`).
-
-    Sums are integers, so the blocks are exact.
-    """
+    """Return the isotonic blocks of rows of weight 1, given as sorted keys; exact, because sums are integers."""
     n = len(keys)
     if n == 0:
         return PooledBlocks(*np.empty((4, 0)))
@@ -128,10 +122,7 @@ def fit_sorted_keys(keys: Array) -> PooledBlocks:
 
 
 def fit_rows(p: Array, y: Array, w: Array) -> PooledBlocks:
-    """Return the isotonic blocks of scores p (n,) with outcome shares y (n,) and weights w (n,).
-
-    Rows of weight 0 are ignored.
-    """
+    """Return the isotonic blocks of scores p (n,) with outcome shares y (n,), ignoring rows of weight 0."""
     buffers = np.empty((4, len(p)))
     if len(p) == 0:
         return PooledBlocks(*buffers)
@@ -235,7 +226,6 @@ def added_row_means(mass: Array, events: Array) -> tuple[Array, Array]:
 
 
 def _added_event_slopes(mass: Array, events: Array) -> tuple[Array, Array]:
-    """Return numerators and denominators, each (m,), of the isotonic means of `_fit_added_event`."""
     rise, run = np.empty(len(mass)), np.empty(len(mass))
     _fit_added_event(as_plain_array(mass), as_plain_array(events), rise, run)
     return rise, np.maximum(run, 1.0)  # the added row is lost in rounding if weights exceed 2⁵³

@@ -20,7 +20,6 @@ ZERO = np.int32(0)
 
 @compile_kernel
 def _value_if(condition, value):  # type: ignore[no-untyped-def]
-    """Return the value if the condition is true, else 0."""
     return value if condition else ZERO
 
 
@@ -73,7 +72,6 @@ def _add_run_of_pairs(own_labels, labels, start, stop, first, last, high_halves,
 
 @compile_kernel
 def _add_label_matches(k, first_row, first_partner, blocks, labels, out):  # type: ignore[no-untyped-def]
-    """Add the halves of the similarities to `out` (2, draws), tile by tile of partners; see `add_label_matches`."""
     high_halves, low_halves = np.empty(PAIRS_PER_RUN, dtype=np.int32), np.empty(PAIRS_PER_RUN, dtype=np.int32)
     upper, lower = np.empty(DRAWS_PER_TILE, dtype=np.int32), np.empty(DRAWS_PER_TILE, dtype=np.int32)
     last_row = first_row + k.shape[0]
@@ -121,28 +119,15 @@ def _sum_label_differences(table, labels, first, last, out):  # type: ignore[no-
 def add_label_matches(k: Array, first_row: int, first_partner: int, blocks: Array, labels: Array, out: Array) -> None:
     """Add the similarities of pairs with the same label to `out`, for the rows of one strip of the similarity matrix.
 
-    Parameters
-    ----------
-    k : ndarray of shape (rows, partners)
-        Similarities in [0, 1] of the rows `first_row`, `first_row` + 1, … with the rows `first_partner`,
-        `first_partner` + 1, …
-    first_row, first_partner : int
-        Numbers of the first row and column of `k`.
-    blocks : ndarray of shape (n,)
-        Row i is paired with the rows from `blocks[i]` to i − 1.
-    labels : ndarray of shape (n, draws)
-        Small integers.
-    out : ndarray of shape (2, draws), int64
-        Receives the sums of the upper and of the lower halves, for `match_differences`.
+    `k` are the similarities in [0, 1] of the rows from `first_row` on (rows) with those from `first_partner` on. Row i
+    is paired with the rows from `blocks[i]` to i − 1. The labels (n, draws) are small integers. `out` (2, draws) int64
+    receives the sums of the upper and of the lower halves, for `match_differences`.
     """
     _add_label_matches(as_plain_array(k), first_row, first_partner, blocks, as_plain_array(labels), out)
 
 
 def match_differences(sums: Array) -> Array:
-    """Return the sum of the similarities of each draw minus that of the first draw, (draws − 1,).
-
-    `sums` (2, draws) are the halves. The difference is exactly 0 if the same pairs have the same label.
-    """
+    """Return the similarity of each draw minus that of the first; exactly 0 if the same pairs have equal labels."""
     upper, lower = (half[1:] - half[0] for half in sums)
     return np.asarray((upper * float(HALF_SCALE) + lower) / float(HALF_SCALE) ** 2)
 

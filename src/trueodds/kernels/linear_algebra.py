@@ -21,7 +21,6 @@ def pair_products(x, min_lag, out):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def dot(x, y):  # type: ignore[no-untyped-def]
-    """Return the dot product of x (n,) and y (n,)."""
     total = 0.0
     for i in range(x.shape[0]):
         total += x[i] * y[i]
@@ -30,10 +29,7 @@ def dot(x, y):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def _add_16_dots(row_a, row_b, row_c, row_d, row_x, row_y, row_z, row_u, out, first_row, first_column):  # type: ignore[no-untyped-def]
-    """Add the 16 dot products of the rows a, b, c, d with the rows x, y, z, u to a block of 4 × 4 values of `out`.
-
-    The block starts at (first_row, first_column). Each value is loaded once and used four times.
-    """
+    """Add the dot products of the rows a–d and x–u to 4 × 4 values of `out`; each value is loaded once."""
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = d0 = d1 = d2 = d3 = 0.0
     for i in range(row_a.shape[0]):
         f0, f1, f2, f3 = row_x[i], row_y[i], row_z[i], row_u[i]
@@ -86,14 +82,12 @@ def cross_product(X, Y, symmetric, out):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def _add_combination(out, a0, a1, a2, a3, x0, x1, x2, x3):  # type: ignore[no-untyped-def]
-    """Add a0 x0 + a1 x1 + a2 x2 + a3 x3 to `out`, for scalars a and arrays x."""
     for i in range(out.shape[0]):
         out[i] += a0 * x0[i] + a1 * x1[i] + a2 * x2[i] + a3 * x3[i]
 
 
 @compile_fused
 def add_scaled(out, a, x):  # type: ignore[no-untyped-def]
-    """Add a · x to `out` (n,), for a scalar a and x (n,)."""
     for i in range(out.shape[0]):
         out[i] += a * x[i]
 

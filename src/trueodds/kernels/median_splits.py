@@ -171,21 +171,9 @@ def _splits_of_node(x: Array, w: Array, min_size: int, max_deferred_rows: int) -
 
 
 def median_splits(x: Array, w: Array, min_size: int) -> Splits:
-    """Split vectors at medians while both children have at least the weight `min_size`.
+    """Split vectors (n, m) of weights w (n,) at medians while both children have at least the weight `min_size`.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n, m)
-        Vectors.
-    w : ndarray of shape (n,)
-        Weights, such as the number of rows that each vector represents, whose sum is at least 2 · `min_size`.
-    min_size : int
-        Minimum weight of a node.
-
-    Returns
-    -------
-    Splits
-        The splits of the complete tree. `x` and `w` are copied.
+    The sum of the weights is at least 2 · `min_size`. `x` and `w` are copied.
     """
     x, w = np.array(x, dtype=np.float64, order="C"), np.array(w, dtype=np.float64)  # copies, which are reordered
     max_deferred_rows = _MAX_SUBTREE_ROWS if len(x) > _MAX_SUBTREE_ROWS else 0  # few rows need no second thread

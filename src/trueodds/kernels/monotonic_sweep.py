@@ -47,7 +47,6 @@ def _find_bin_end(position, j, start, n_cells, k, extent, tolerance):  # type: i
 
 @compile_kernel
 def _has_decreasing_rate(mass, events, n_cells, begin, boundary, end):  # type: ignore[no-untyped-def]
-    """Return whether the event rate of the cells boundary..end−1 is below that of the cells begin..boundary−1."""
     weight_before, weight_after = mass[boundary] - mass[begin], mass[end] - mass[boundary]
     return (events[end] - events[boundary]) / weight_after < (
         events[boundary] - events[begin]
@@ -81,11 +80,7 @@ def _find_points_above_hull(mass, events, n_cells, above, hull):  # type: ignore
 
 @compile_kernel
 def _has_nondecreasing_rates(mass, events, position, n_cells, k, extent, tolerance, above, n_above):  # type: ignore[no-untyped-def]
-    """Return whether the event rates of k bins are nondecreasing.
-
-    They can decrease only at a boundary above the convex minorant, so the loop runs over the bins or over these points,
-    whichever are fewer.
-    """
+    """Return whether the event rates of k bins are nondecreasing, from the fewer of bins and points above the hull."""
     if k <= n_above:
         begin, boundary = 0, 0
         while boundary < n_cells:
@@ -186,29 +181,9 @@ def monotonic_sweep(
 ) -> tuple[Array, Array]:
     """Return the binned error of each draw with the largest number of bins of nondecreasing rates, and that number.
 
-    Parameters
-    ----------
-    w, wp, wy : ndarray of shape (draws, m) or (1, m)
-        Sums of weights, weighted predictions and weighted outcomes at each score.
-    scores : ndarray of shape (m,)
-        Sorted distinct scores.
-    max_bins : int
-        Numbers of bins from 2 to `max_bins` are tried, until event rates decrease.
-    by_mass : bool
-        Whether bins have equal weight; otherwise equal width.
-    order : float
-        Order of the norm of the gaps: 1 for ECE, ∞ for the maximum.
-
-    Returns
-    -------
-    values : ndarray of shape (draws,)
-        Binned error.
-    n_bins : ndarray of shape (draws,), int64
-        Number of bins.
-
-    Notes
-    -----
-    Cost: O(m + k² log m) per draw for a result of k bins.
+    The sums w, wp and wy (draws, m) or (1, m) belong to the sorted distinct scores (m,). Numbers of bins from 2 to
+    `max_bins` are tried, of equal weight `by_mass` or of equal width, until event rates decrease. `order` is that of
+    the norm of the gaps: 1 for ECE, ∞ for the maximum. Cost: O(m + k² log m) per draw for a result of k bins.
     """
     draws = max(len(w), len(wp), len(wy))
     values, chosen_n_bins = np.empty(draws), np.empty(draws, np.int64)

@@ -64,7 +64,6 @@ def _fill_residuals(e, Y, w, start, top_class, sum_of_others, r, root_weighted_q
 
 @compile_reordering
 def _sum_values(x):  # type: ignore[no-untyped-def]
-    """Return the sum of x (n,)."""
     total = 0.0
     for i in range(x.shape[0]):
         total += x[i]
@@ -175,21 +174,17 @@ class _SumLayout(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Total number of sums."""
         return 1 + self.k * self.d + math.prod(self.within_class) + math.prod(self.between_classes)
 
     @property
     def rows_per_tile(self) -> int:
-        """Number of rows processed at a time."""
         return max(_MIN_ROWS_PER_TILE, _VALUES_PER_TILE // (self.n_products + 4 * self.k))
 
     @property
     def values_per_row(self) -> int:
-        """Number of values that a tile stores for each of its rows."""
         return self.n_products + 4 * self.k + 3
 
     def split_sums(self, out: Array) -> tuple[Array, ...]:
-        """Return views of the value, the gradient and both parts of the Hessian in `out` (size,)."""
         first = 1 + self.k * self.d
         second = first + math.prod(self.within_class)
         return (
@@ -201,7 +196,7 @@ class _SumLayout(NamedTuple):
 
 
 def _choose_layout(k: int, d: int, *, shared: bool, with_hessian: bool) -> _SumLayout:
-    """Return the layout for K classes and d features, with the constant; terms of the Hessian only `with_hessian`.
+    """Return the layout for K classes and d features, with the constant.
 
     If the features are `shared` by the classes, Σ q_k q_l f_a f_b is symmetric in the classes and in the features, so
     that fewer sums are needed, and the terms within a class follow from them.
@@ -219,34 +214,12 @@ def likelihood_sums(
 ) -> tuple[Array, ...]:
     """Return the negative log-likelihood, its gradient, and the terms of its Hessian, summed over the rows.
 
-    Arrays with contiguous columns are not copied.
-
-    Parameters
-    ----------
-    F : ndarray of shape (n, K, d) or (n, d)
-        Features by class, or shared by the classes.
-    Y : ndarray of shape (n, K)
-        Outcome shares.
-    w : ndarray of shape (n,)
-        Weights.
-    theta : ndarray of shape (K, d + 1)
-        Coefficients, with the intercept last.
-    offset : ndarray of shape (n, K) or None
-        Part of the linear predictor that is not fitted.
-    with_hessian : bool
-        Whether the Hessian is computed; otherwise its terms are empty.
-
-    Returns
-    -------
-    value : ndarray of shape (1,)
-        Negative log-likelihood.
-    gradient : ndarray of shape (K, d + 1)
-        Its gradient in theta.
-    within_class : ndarray of shape (K, d + 1, d + 1)
-        Σ w q_k(1 − q_k) f_k f_kᵀ with f = (F, 1), if the features are by class; else empty.
-    between_classes : ndarray
-        If the features are by class, Σ w q_k q_l f_k f_lᵀ, on and above the diagonal of (K(d + 1), K(d + 1)).
-        If they are shared, Σ w q_k q_l f_a f_b for each pair of classes k < l (rows) and of features a ≤ b (columns).
+    F (n, K, d) are features by class, or (n, d) shared by the classes; Y (n, K) outcome shares, w (n,) weights, and
+    theta (K, d + 1) coefficients, with the intercept last. The linear predictor includes the offset (n, K). Arrays with
+    contiguous columns are not copied. The value is (1,), the gradient (K, d + 1). `within_class` (K, d + 1, d + 1) is Σ
+    w q_k(1 − q_k) f_k f_kᵀ with f = (F, 1) if the features are by class, else empty; `between_classes` Σ w q_k q_l f_k
+    f_lᵀ, on and above the diagonal of (K(d + 1), K(d + 1)). If the features are shared, it is Σ w q_k q_l f_a f_b for
+    each pair of classes k < l (rows) and of features a ≤ b (columns). Both are empty without `with_hessian`.
     """
     n, k = Y.shape
     rows = _Rows(

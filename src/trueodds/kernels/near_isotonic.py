@@ -38,7 +38,6 @@ class NearIsotonicPath:
 
     @property
     def n_blocks(self) -> Array:
-        """Number of blocks of each model, (models,)."""
         n_models = len(self.lambdas)
         changes = np.bincount(self.first_model, minlength=n_models + 1) - np.bincount(
             self.end_model, minlength=n_models + 1
@@ -67,7 +66,6 @@ def _meeting_penalty(left, right, current_lambda, mass, events, slope):  # type:
 
 @compile_kernel
 def _push_meeting(heap, left, right, current_lambda, mass, events, slope):  # type: ignore[no-untyped-def]
-    """Add a pair of neighboring blocks to the heap, with the λ at which they meet."""
     heappush(heap, (_meeting_penalty(left, right, current_lambda, mass, events, slope), left, right))
 
 
@@ -122,10 +120,7 @@ def _merge_blocks(mass, events, slope, parent, first_model, end_model, lambdas, 
 
 @compile_kernel
 def _merge_equal(mass, events, block_mass, block_events, initial_block):  # type: ignore[no-untyped-def]
-    """Merge neighboring values with equal means, and return the number of blocks.
-
-    `initial_block` receives the block of each value.
-    """
+    """Merge neighboring values with equal means; `initial_block` receives the block of each value."""
     n_blocks = 0
     for i in range(mass.shape[0]):
         if (

@@ -47,7 +47,6 @@ class _PendingCell(NamedTuple):
 
 
 def _split_completely(x: Array, start: _PendingCell, cell_index: Array) -> None:
-    """Split a cell of the vectors x (n, m) and its descendants, and store their numbers in `cell_index` (n,)."""
     rows, number, depth = start
     vectors, descendants = as_plain_array(x.take(rows, axis=0)), np.empty(len(rows), dtype=np.int64)
     pending_cells = [_PendingCell(np.arange(len(rows)), number, depth)]
@@ -93,10 +92,7 @@ def _means_and_variances(x, rows, mean, variance):  # type: ignore[no-untyped-de
 
 @compile_reordering
 def _add_squares(sums_by_cell, is_last, weights, out):  # type: ignore[no-untyped-def]
-    """Add the weighted squares of the sums of every node to `out` (draws, scales).
-
-    `sums_by_cell` is the x (draws, cells, m) of `nested_squares`.
-    """
+    """Add the weighted squares of the sums of every node of `sums_by_cell` to `out` (draws, scales)."""
     scales, n_columns = is_last.shape[0], sums_by_cell.shape[2]
     sums = np.empty((scales, n_columns))
     for draw in range(sums_by_cell.shape[0]):

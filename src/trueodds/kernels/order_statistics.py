@@ -33,7 +33,6 @@ _MAX_SAMPLE_SHARE = 0.25  # maximum share of the sample in these cells; above it
 
 @compile_kernel
 def _find_key_range(keys):  # type: ignore[no-untyped-def]
-    """Return the smallest and the largest key."""
     low = high = keys[0]
     for i in range(keys.shape[0]):
         low, high = min(low, keys[i]), max(high, keys[i])
@@ -82,24 +81,9 @@ def _partition_keys(keys, empty_scores, low, shift, segment, selected_keys, out)
 class OrderStatistics:
     """The sorted keys near given ranks, and the sums of all other keys, by segments between the ranks.
 
-    The range of the keys is divided into equal cells. The keys of the cells that contain a rank are sorted; these cells
-    form segment 0. The cells before, between and after them form the segments 1, 2, …, of which only sums are stored.
-
-    Parameters
-    ----------
-    keys : ndarray of shape (n,)
-        Keys in any order.
-    low, shift : unsigned integers
-        A key belongs to the cell (key − low) >> shift.
-    count : ndarray of shape (cells,)
-        Number of keys in each cell.
-    ranks : ndarray of int
-        Ranks of the order statistics, from 0.
-
-    Attributes
-    ----------
-    keys : ndarray
-        Sorted keys of the cells that contain a rank.
+    A key belongs to the cell (key − low) >> shift; `count` (cells,) is the number of keys in each. The keys of the
+    cells that contain a rank are sorted; these cells form segment 0. The cells before, between and after them form the
+    segments 1, 2, …, of which only sums are stored.
     """
 
     def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
@@ -128,14 +112,12 @@ class OrderStatistics:
         return self.keys[ranks - n_unsorted_below]
 
     def _find_cells_of_ranks(self, ranks: Array) -> Array:
-        """Return the cell of each rank."""
         return np.searchsorted(self._cumulative_count, ranks, "right")
 
     def sum_bins(self, edges: Array, closed: str) -> Array | None:
         """Return n, Σp and Σp² per bin of non-events and events, (bins, 2, 3), without a further pass over all keys.
 
-        This is possible if every inner edge lies in a cell with sorted keys or without keys, and between complete
-        segments. Return None if it is not.
+        None unless every inner edge lies in a cell with sorted keys or without keys, and between complete segments.
         """
         cells = [self._find_cell_of_key(key) for key in edge_keys(edges, closed, self.keys.dtype)]
         if any(cell >= 0 and not self._is_selected[cell] and self._count[cell] > 0 for cell in cells):
@@ -158,10 +140,7 @@ class OrderStatistics:
 
 
 def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None:
-    """Return the order statistics of keys (n,) near these ranks, from 0; None if sorting all keys is not slower.
-
-    The keys, in any order, are those of `score_keys.encode_rows`.
-    """
+    """Return the order statistics of keys, in any order, near these ranks; None if sorting all keys is not slower."""
     keys = as_plain_array(keys)
     key_ranges = np.array(
         map_blocks(lambda start, stop: _find_key_range(keys[start:stop]), len(keys), _KEYS_PER_TASK), dtype=keys.dtype
@@ -184,7 +163,6 @@ def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None
 
 
 def _cell_mask(cells: Array, n_cells: int) -> Array:
-    """Return a mask (n_cells,) that is True for the given cells."""
     mask = np.zeros(n_cells, dtype=np.bool_)
     mask[cells] = True
     return mask

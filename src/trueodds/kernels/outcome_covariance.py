@@ -25,28 +25,15 @@ _ROWS_PER_PAIRWISE_TILE = 1000
 
 
 def first_bin_edge(bin_of_cell: Array, k: int) -> float:
-    """Return the upper edge of the first bin, or −1 for few classes k, where no value is treated as in the first bin.
-
-    `bin_of_cell` (CELLS,) maps fine cells to bins.
-    """
+    """Upper edge of the first bin, or −1 for few classes k, where no value is treated as in the first bin."""
     return -1.0 if k <= _MAX_PAIRED_CLASSES else float(CELL_EDGES[np.count_nonzero(bin_of_cell == 0)])
 
 
 def zero_covariance_sums(k: int, n_bins: int, first_edge: float) -> tuple[Array, ...]:
     """Return zero arrays for Σ w²p(1 − p) by class and bin, and for Σ w²p_k p_l by both classes and both bins.
 
-    `first_edge` is the result of `first_bin_edge`.
-
-    Returns
-    -------
-    variance : ndarray of shape (K·bins,)
-        Σ w²p(1 − p).
-    first_first : ndarray of shape (K, K)
-        Σ w²p_k p_l, k < l, of two values in the first bin.
-    beyond_first : ndarray of shape (K·bins, …)
-        The same by class and bin of a value above the first bin, and by class of a value in the first bin.
-    beyond_beyond : ndarray of shape (K·bins, K·bins)
-        The same, k < l, of two values above the first bin.
+    The latter are three: of two values in the first bin, k < l, (K, K); of one above it, by class and bin, and one in
+    it, by class, (K·bins, …); and of two values above it, k < l, (K·bins, K·bins).
     """
     size, padded_k = k * n_bins, -(-k // _VALUES_PER_VECTOR) * _VALUES_PER_VECTOR if first_edge >= 0 else 0
     return np.zeros(size), np.zeros((k, k)), np.zeros((size, padded_k)), np.zeros((size, size))
@@ -71,8 +58,7 @@ def covariance_matrix(sums: tuple[Array, ...]) -> Array:
 def add_shared_bin_covariances(P, w, bin_of_cell, n_bins, first_edge, exact, edges, sums):  # type: ignore[no-untyped-def]
     """Add the rows of P (n, K) to the `sums` of `zero_covariance_sums`, if all classes have the same bins.
 
-    The weights w are (n,), or (0,) for weight 1. `bin_of_cell` (CELLS,) maps the cells of the fine grid to bins, and
-    `first_edge` is the result of `first_bin_edge`. `edges` and `exact` are as in `find_cells`.
+    The weights w are (n,), or (0,) for weight 1. `bin_of_cell` (CELLS,) maps the cells of the fine grid to bins.
     """
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
@@ -87,20 +73,9 @@ def add_shared_bin_covariances(P, w, bin_of_cell, n_bins, first_edge, exact, edg
 def covariance_buffers(k):  # type: ignore[no-untyped-def]
     """Return the buffers of `add_covariance_tile` for K classes.
 
-    Returns
-    -------
-    weight : ndarray of shape (ROWS,)
-        Weights of the rows.
-    low_columns, low_rows : ndarray of shape (K, ROWS) and (K·ROWS + padding,)
-        Weighted values in the first bin by column and by row; other values are 0.
-    row_of : ndarray of shape (K·ROWS + 1,)
-        Row of each value of the tile.
-    position, row, bin_index : ndarray of the same shape
-        List of the values above the first bin: their positions in the tile, rows, and indices of class and bin.
-    open_entries : ndarray of the same shape
-        Entries of this list that have further values in their row.
-    wp : ndarray of shape (K·ROWS,)
-        Weighted values of this list.
+    The weighted values in the first bin, by column (K, ROWS) and by row, are 0 for other values. The list of the values
+    above the first bin has their positions in the tile, rows, indices of class and bin, and the entries that have
+    further values in their row.
     """
     size = k * ROWS_PER_TILE
     index_lists = np.empty((5, size + 1), dtype=np.uint32)
@@ -122,10 +97,7 @@ def covariance_buffers(k):  # type: ignore[no-untyped-def]
 
 @compile_inline
 def add_covariance_tile(P, start, m, columns, cells, w, bin_of_cell, n_bins, first_edge, sums, buffers):  # type: ignore[no-untyped-def]
-    """Add the rows start..start + m − 1 of P to `sums`, given their transpose `columns` (K, ROWS) and its fine `cells`.
-
-    The other arguments are those of `add_shared_bin_covariances`; `buffers` come from `covariance_buffers`.
-    """
+    """Add the rows start..start + m − 1 of P to `sums`, given their transpose `columns` and its fine `cells`."""
     variance, first_first, beyond_first, beyond_beyond = sums
     weight, low_columns, low_rows, row_of, position, row, bin_index, open_entries, wp = buffers
     for i in range(m if w.shape[0] > 0 else 0):
@@ -200,7 +172,6 @@ def _add_pairs_in_first_bin(columns, m, first_edge, w, low_columns, n_bins, vari
 
 @compile_inline
 def _find_values_above(values, first_edge, position):  # type: ignore[no-untyped-def]
-    """Write the positions of the values above `first_edge` to `position`; return their number."""
     n_beyond = 0
     for j in range(values.shape[0]):
         position[np.uint32(n_beyond)] = j
@@ -245,8 +216,7 @@ def _add_values_beyond_first_bin(  # type: ignore[no-untyped-def]
 def _add_pairs_beyond_first_bin(n_beyond, row, bin_index, wp, open_entries, beyond_beyond):  # type: ignore[no-untyped-def]
     """Add the products of two values above the first bin in the same row, at lag 1, then 2, and so on.
 
-    Entries without a partner at the next lag are removed from the list `open_entries`, so that the inner loop has no
-    branch.
+    Entries without a partner at the next lag leave `open_entries`, so that the inner loop has no branch.
     """
     n_open = 0
     for entry in range(n_beyond):

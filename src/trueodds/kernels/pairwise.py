@@ -31,7 +31,6 @@ def _pairwise_distances(P, Q, absolute, out):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _sum_exponential_kernel(values, decay, out):  # type: ignore[no-untyped-def]
-    """Write the sums of `sum_exponential_kernel` to `out` (draws,)."""
     for draw in range(values.shape[0]):
         kernel_sum = previous = total = 0.0
         for i in range(values.shape[1]):

@@ -44,7 +44,6 @@ def read_thread_variable(name: str) -> int | None:
 
 @lru_cache(maxsize=1)
 def _thread_pool(n_helpers: int) -> ThreadPoolExecutor:
-    """Return the pool of helper threads, which is created once per number of helpers."""
     return ThreadPoolExecutor(n_helpers, thread_name_prefix="trueodds")
 
 
@@ -55,19 +54,7 @@ if hasattr(os, "register_at_fork"):
 def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
     """Run `work(start, stop)` over fixed blocks on a thread pool; the results are in the order of the blocks.
 
-    Parameters
-    ----------
-    work : callable
-        Function of the first row of a block and of the row after its last one.
-    total : int
-        Number of rows.
-    block : int
-        Number of rows per block. It must not depend on the number of threads, so that results do not.
-
-    Returns
-    -------
-    results : list
-        The result of each block.
+    `block` must not depend on the number of threads, so that results do not.
     """
     spans = [(start, min(start + block, total)) for start in range(0, total, block)]
     n_helpers = min(count_threads(), len(spans)) - 1
@@ -78,7 +65,6 @@ def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]
     abandoned = threading.Event()
 
     def run_next_spans() -> None:
-        """Process one span after the other until no thread has any left to start."""
         _thread_state.is_in_block, _thread_state.abandoned = True, abandoned
         try:
             while (i := next(next_span)) < len(spans):
@@ -118,10 +104,7 @@ def map_columns(work: Callable[[int], T], n_columns: int, n_rows: int) -> list[T
 
 
 def map_rows_in_blocks(work: Callable[..., tuple[Array, ...]], *tables: Array) -> tuple[Array, ...]:
-    """Compute results of each row, (n,), from blocks of rows that fit into the cache, on a thread pool.
-
-    `work` is called with the same rows of each table (n, columns), and its results must not depend on other rows.
-    """
+    """Compute results of each row, (n,), from blocks of the same rows of each table that fit into the cache."""
     n_rows, n_columns = tables[0].shape
     blocks = map_blocks(
         lambda start, stop: work(*(table[start:stop] for table in tables)),
@@ -136,27 +119,11 @@ def map_rows_in_blocks(work: Callable[..., tuple[Array, ...]], *tables: Array) -
 def sum_blocks(
     add: Callable[[int, int, Array], None], total: int, shape: tuple[int, ...], *, block: int, max_values: int = 2**19
 ) -> Array:
-    """Return a sum over the rows 0..total−1, from partial sums over spans of rows that are computed on a thread pool.
+    """Return a sum over the rows 0..total−1, from partial sums that `add(start, stop, out)` computes on a thread pool.
 
-    The partial sums are added in the order of the spans, so the result does not depend on the number of threads.
-
-    Parameters
-    ----------
-    add : callable
-        `add(start, stop, out)` adds these rows to a float64 array `out` of the given shape.
-    total : int
-        Number of rows.
-    shape : tuple of int
-        Shape of the sums.
-    block : int
-        Minimum number of rows per span. The rows are split into at most 64 spans, which depend only on their number and
-        on the shape.
-    max_values : int, default=2**19
-        Maximum number of values of all partial sums together, which limits the memory and so the number of spans.
-
-    Returns
-    -------
-    sums : ndarray of this shape
+    The partial sums are added in the order of the spans, which depend only on `total` and on the shape, so the result
+    does not depend on the number of threads. There are at most 64 spans, of at least `block` rows, and as few as keep
+    all partial sums together within `max_values`.
     """
     n_values = max(1, int(np.prod(shape)))
     n_spans = 1 if total <= MAX_SERIAL_ROWS else max(2, min(64, max_values // n_values, -(-total // block)))

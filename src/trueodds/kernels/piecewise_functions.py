@@ -21,7 +21,6 @@ _VALUES_PER_TILE = 256  # number of values looked up at a time
 
 @compile_inline
 def _find_bucket(value, n_buckets):  # type: ignore[no-untyped-def]
-    """Return the number of the bucket of a value; values above 1 belong to the last one."""
     return np.int32(max(min(value * n_buckets, n_buckets - 1.0), 0.0))
 
 
@@ -41,10 +40,9 @@ def _index_knots(x, starts):  # type: ignore[no-untyped-def]
 def _count_knots_below(p, x, starts, first_step, right, values, n_below):  # type: ignore[no-untyped-def]
     """Count the knots below each value of p (m,), or with `right` the knots not above it, in `n_below` (≥ m,).
 
-    `values` (≥ m,) receives p as float64. `x` are the sorted knots, padded with ∞, and `starts` the index of the first
-    knot of each bucket. A binary search in the bucket takes the same steps, `first_step`, `first_step` / 2, …, 1, for
-    all values, because branches would be unpredictable. It ends at the right knot because `first_step` is a power of
-    two and no bucket has 2 · `first_step` knots; a knot beyond the bucket is larger than the value.
+    A binary search in the bucket takes the same steps, `first_step`, `first_step` / 2, …, 1, for all values, because
+    branches would be unpredictable. It ends at the right knot because `first_step` is a power of two and no bucket has
+    2 · `first_step` knots; a knot beyond the bucket (x is padded with ∞) is larger than the value.
     """
     n_buckets = np.float64(starts.shape[0] - 1)
     for i in range(p.shape[0]):
@@ -60,7 +58,6 @@ def _count_knots_below(p, x, starts, first_step, right, values, n_below):  # typ
 
 @compile_kernel
 def _interpolate_linearly(p, x, y, starts, first_step, out):  # type: ignore[no-untyped-def]
-    """Write the linear interpolation of the values y at the knots x to `out`, for each p; see `Knots.interpolate`."""
     values, n_below = np.empty(_VALUES_PER_TILE), np.empty(_VALUES_PER_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], _VALUES_PER_TILE):
         m = min(_VALUES_PER_TILE, p.shape[0] - start)
@@ -76,7 +73,6 @@ def _interpolate_linearly(p, x, y, starts, first_step, out):  # type: ignore[no-
 
 @compile_kernel
 def _evaluate_steps(p, x, y, starts, first_step, right, out):  # type: ignore[no-untyped-def]
-    """Write y[j] to `out` for each p, where j knots are below p; see `Knots.evaluate_steps`."""
     values, n_below = np.empty(_VALUES_PER_TILE), np.empty(_VALUES_PER_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], _VALUES_PER_TILE):
         m = min(_VALUES_PER_TILE, p.shape[0] - start)

@@ -59,8 +59,7 @@ def add_where_between(out, integers, low, width, weight):  # type: ignore[no-unt
 def _add_weights_vectorized(P, numbers, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
     """Draw labels and add the weights of `_add_weights`, for few classes and rows that do not share random numbers.
 
-    `numbers` (rows,) are the numbers of the rows in the random streams. The loops over the draws are vectorized.
-    Consecutive labels with the same cell are one interval of random integers.
+    The loops over the draws are vectorized. Consecutive labels with the same cell are one interval of random integers.
     """
     k = P.shape[1]
     cumulative = np.empty(k)
@@ -108,8 +107,6 @@ def _count_twice_where_between(counts1, counts2, integers, low, width):  # type:
 def _count_labels(P, numbers, tables, key, start, counts):  # type: ignore[no-untyped-def]
     """Add 1 to the cell of each label in `counts` (cells, draws) uint16, for rows P (rows, K).
 
-    `numbers` (rows,) are the numbers of the rows in the random streams.
-
     Thresholds and random integers have 16 bits: four draws share a random word. Consecutive labels with the same cell
     are one interval of random integers. Tables are read in pairs, because two tables that separate the same labels
     share the comparisons.
@@ -156,10 +153,7 @@ def _count_labels(P, numbers, tables, key, start, counts):  # type: ignore[no-un
 
 @compile_kernel
 def _add_independent_weights(P, numbers, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
-    """Add the weight of each row to the cells of its labels in `out` (cells, draws).
-
-    The labels are drawn independently for each class. `numbers` (rows,) are the numbers of the rows.
-    """
+    """Add the weight of each row to the cells of its labels, drawn independently for each class, in `out`."""
     k = P.shape[1]
     for i in range(P.shape[0]):
         for c in range(k):
@@ -186,34 +180,13 @@ def sum_label_weights(
     short_integers: bool | None = None,
     row_numbers: Array | None = None,
 ) -> Array:
-    """Return the total weight per cell and draw, with labels of independent rows drawn from their probabilities.
+    """Return the total weight per draw and cell, (stop − start, size), with labels drawn from the probabilities.
 
-    Unless `independent`, labels are compared with the thresholds of all classes. If `needs_single_labels`, the labels
-    of `DrawnLabels` and `sum_weights_of_labels` are faster.
-
-    Parameters
-    ----------
-    P : ndarray of shape (n, K)
-        Probabilities from which the labels are drawn.
-    w : ndarray of shape (n,)
-        Weights.
-    tables : ndarray of shape (tables, n, K), int
-        `tables[t, i, c]` is the cell to which row i adds its weight if label c is drawn, or −1.
-    size : int
-        Number of cells.
-    key, start, stop : int
-        Key of the random numbers, first draw, and draw after the last one.
-    independent : bool, default=False
-        Draw each class independently of the others (multilabel).
-    short_integers : bool, optional
-        Whether rows of weight 1 are drawn with 16-bit integers, which is faster and gives other labels than
-        `draw_labels`. The default is the choice of `allows_short_integers`.
-    row_numbers : ndarray of shape (n,), optional
-        Numbers of the rows in the random streams, 0..n−1 by default. Rows of the same number have the same labels.
-
-    Returns
-    -------
-    sums : ndarray of shape (stop − start, size)
+    If label c of row i is drawn, its weight is added to the cell `tables[t, i, c]` of each table t, unless it is −1.
+    With `independent` (multilabel) each class is drawn on its own; otherwise labels are compared with the thresholds of
+    all classes, and `DrawnLabels` with `sum_weights_of_labels` is faster if `needs_single_labels`. `short_integers` (by
+    default as `allows_short_integers` says) draws rows of weight 1 with 16-bit integers, which is faster and gives
+    other labels than `draw_labels`. Rows with the same of `row_numbers`, 0..n−1 by default, have the same labels.
     """
     P, w, tables = as_plain_array(P), as_plain_array(w), as_plain_array(tables)
     numbers = as_plain_array(np.arange(len(P)) if row_numbers is None else row_numbers)
@@ -264,10 +237,7 @@ def _dtype_of_sums(w: Array) -> np.dtype[Any]:
 
 
 class DrawnLabels:
-    """Labels that are drawn row by row, for as many draws at once as fit into memory.
-
-    The arguments are those of `draw_labels`; `draws` is the total number of draws.
-    """
+    """Labels that are drawn row by row (see `draw_labels`), for as many draws at once as fit into memory."""
 
     def __init__(
         self,
@@ -284,7 +254,6 @@ class DrawnLabels:
         self.first, self.block = 0, np.empty((len(P), 0), dtype=np.uint8)
 
     def labels(self, start: int, stop: int) -> Array:
-        """Return the labels of the draws start..stop−1, (n, stop − start)."""
         if not self.first <= start <= stop <= self.first + self.block.shape[1]:
             last = min(self.draws, max(stop, start + MAX_LABELS // max(1, len(self.P))))
             self.first, self.block = start, np.empty((len(self.P), 0), dtype=np.uint8)  # frees the previous block
@@ -307,7 +276,6 @@ def _count_labels_in_blocks(
     totals, lock = np.zeros((size, stop - start), dtype=np.int32), threading.Lock()
 
     def add_rows(first: int, last: int) -> None:
-        """Count the labels of the rows first..last−1 with 16 bits and add them to the totals."""
         counts = np.zeros(totals.shape, dtype=np.uint16)
         _count_labels(P[first:last], numbers[first:last], tables[:, first:last], key, start, counts)
         with lock:  # integer sums do not depend on their order

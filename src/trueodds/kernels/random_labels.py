@@ -27,20 +27,16 @@ _NO_CLUSTERS = np.empty(0, dtype=np.int64)  # stands for clusters that are not u
 
 @compile_inline
 def label_threshold(share, dither, n_integers):  # type: ignore[no-untyped-def]
-    """Return the threshold of a probability: a uniform integer below `n_integers` is below it with that probability.
+    """Return the threshold below which a uniform integer below `n_integers` lies with the probability `share`.
 
-    `dither` in [0, 1) is the random number of the row (see `row_dither`), by which the threshold is rounded up or down,
-    so that its expectation is exact.
+    `dither` in [0, 1), a random number of the row, rounds it up or down, so that its expectation is exact.
     """
     return np.floor(share * n_integers + dither)
 
 
 @compile_inline
 def fill_thresholds(P, i, dither, n_integers, cumulative):  # type: ignore[no-untyped-def]
-    """Write the thresholds of the cumulative probabilities of row i of P (n, K) to `cumulative` (K,).
-
-    `dither` and `n_integers` are as in `label_threshold`.
-    """
+    """Write the thresholds of the cumulative probabilities of row i of P to `cumulative` (K,)."""
     total = 0.0
     last = 0
     k = P.shape[1]
@@ -88,8 +84,7 @@ def n_guide_bits(k):  # type: ignore[no-untyped-def]
 def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignore[no-untyped-def]
     """Write labels (rows, draws) of the rows P (rows, K), for the draws from `start` on, by guided search.
 
-    `numbers` (rows,) are the numbers of the rows in the random streams. With probability `share`, a row uses the random
-    integer of its `cluster` (rows,), which may be empty if `share` is 0.
+    With probability `share`, a row uses the random integer of its `cluster` (rows,), which may be empty if it is 0.
     """
     k, draws = P.shape[1], labels.shape[1]
     shift = 32 - n_guide_bits(k)
@@ -114,23 +109,10 @@ def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignor
 def draw_labels(
     P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, cluster_probability: float = 0.0
 ) -> Array:
-    """Draw a label for each row and draw from the predicted probabilities.
+    """Draw a label for each row and draw from the probabilities P (n, K); the labels are (stop − start, n) int64.
 
-    Parameters
-    ----------
-    P : ndarray of shape (n, K)
-        Probabilities.
-    key, start, stop : int
-        Key of the random numbers, first draw, and draw after the last one. The labels of a draw depend only on the key
-        and the number of the draw.
-    cluster : ndarray of shape (n,), optional
-        Cluster of each row.
-    cluster_probability : float, default=0
-        Probability with which all rows of a cluster use one random number in a draw, instead of their own.
-
-    Returns
-    -------
-    labels : ndarray of shape (stop − start, n), int64
+    The labels of a draw depend only on the key and the number of the draw. With the `cluster_probability`, all rows of
+    a cluster use one random number in a draw, instead of their own.
     """
     labels = draw_labels_by_row(P, key, start, stop, cluster=cluster, cluster_probability=cluster_probability)
     return np.ascontiguousarray(labels.T, dtype=np.int64)
@@ -138,10 +120,7 @@ def draw_labels(
 
 @compile_kernel
 def _compare_with_thresholds(P, numbers, key, start, out):  # type: ignore[no-untyped-def]
-    """Write the labels of `_draw_labels` without clusters to `out`, by comparison of the integers with all thresholds.
-
-    A label is the number of thresholds at or below the random integer.
-    """
+    """Write the labels of `_draw_labels` without clusters: the number of thresholds at or below the random integer."""
     cumulative = np.empty(P.shape[1])
     skipped = start & 1
     words = np.empty((out.shape[1] + skipped + 1) >> 1, dtype=np.uint64)
@@ -170,10 +149,7 @@ def draw_labels_by_row(
     cluster: Array | None = None,
     cluster_probability: float = 0.0,
 ) -> Array:
-    """Return the labels of `draw_labels` as (n, stop − start), in the smallest suitable integer type.
-
-    `row_numbers` (n,) are the numbers of the rows in the random streams, 0..n−1 by default.
-    """
+    """Return the labels of `draw_labels` as (n, stop − start), in the smallest suitable integer type."""
     P = as_plain_array(P)
     numbers = as_plain_array(np.arange(len(P)) if row_numbers is None else row_numbers)
     clusters = as_plain_array(_NO_CLUSTERS if cluster is None else cluster)

@@ -24,10 +24,7 @@ def mix_bits(z):  # type: ignore[no-untyped-def]
 
 @compile_inline
 def uniform_integer(stream, draw):  # type: ignore[no-untyped-def]
-    """Return the uniform integer below 2^32 of a draw in the stream with this key (see `row_stream_key`).
-
-    Two draws share 64 random bits.
-    """
+    """Return the uniform integer below 2^32 of a draw in the stream with this key; two draws share 64 random bits."""
     bits = mix_bits(stream + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
     return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
 
@@ -41,7 +38,6 @@ def fill_uniform_words(stream, first, words):  # type: ignore[no-untyped-def]
 
 @compile_inline
 def row_stream_key(key, row):  # type: ignore[no-untyped-def]
-    """Return the key of the random stream of one row."""
     return mix_bits(np.uint64(key) + np.uint64(row + 1) * np.uint64(0xD1B54A32D192ED03))
 
 

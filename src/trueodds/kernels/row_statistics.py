@@ -49,8 +49,7 @@ def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
 def summarize_tile(columns, m, rounding_tolerance, ranks, buffers, counts, extremes):  # type: ignore[no-untyped-def]
     """Write the statistics of m transposed rows, `columns` (K, ROWS), to `buffers`; add to `counts` and `extremes`.
 
-    `buffers` come from `tile_buffers`. If `ranks` is 0, the largest values are not determined. `counts` and `extremes`
-    are as in `summarize_rows`.
+    If `ranks` is 0, the largest values are not determined.
     """
     total, square, top, top_class = buffers
     _sum_columns(columns, m, total, square)
@@ -67,22 +66,10 @@ def summarize_tile(columns, m, rounding_tolerance, ranks, buffers, counts, extre
 def summarize_rows(P, bits, rounding_tolerance, top_classes, squares, counts, extremes):  # type: ignore[no-untyped-def]
     """Find the largest values of each row of P (n, K), its Σp², and the counts of special values, in one pass.
 
-    Parameters
-    ----------
-    P, bits : ndarray of shape (n, K)
-        Probabilities, and the same bits as signed integers, which have the same order as the values.
-    rounding_tolerance : float
-        Deviation of a row sum from 1 that is considered rounding.
-    top_classes : ndarray of shape (n, ranks)
-        Receives the columns of the up to three largest values, lower columns first if tied.
-    squares : ndarray of shape (n,)
-        Receives Σp².
-    counts : ndarray of shape (5,)
-        Increased by the numbers of exact zeros, exact ones, values above 1, rows whose sum differs from 1 by more than
-        rounding, and rows with a tied maximum.
-    extremes : ndarray of shape (2,)
-        Largest excess of a value over 1, and largest difference of a row sum from 1 that is more than rounding;
-        updated.
+    `bits` is P as signed integers, which have the same order as the values. `top_classes` (n, ranks) receives the
+    columns of the up to three largest values, lower columns first if tied. `counts` (5,) is increased by the numbers of
+    exact zeros, exact ones, values above 1, rows whose sum differs from 1 by more than rounding, and rows with a tied
+    maximum. `extremes` (2,) are the largest excess of a value over 1 and the largest such difference.
     """
     n, k = P.shape
     if k > _MAX_TRANSPOSED_COLUMNS:
@@ -112,10 +99,7 @@ def summarize_rows(P, bits, rounding_tolerance, top_classes, squares, counts, ex
 
 @compile_kernel
 def summarize_row_groups(P, bits, rounding_tolerance, starts, top_classes, squares, counts, extremes):  # type: ignore[no-untyped-def]
-    """Apply `summarize_rows` to each of G groups of rows, starts[g]..starts[g + 1] − 1.
-
-    `starts` is (G + 1,), `counts` (G, 5) and `extremes` (G, 2).
-    """
+    """Apply `summarize_rows` to each of G groups of rows, starts[g]..starts[g + 1] − 1."""
     for group in range(starts.shape[0] - 1):
         start, stop = starts[group], starts[group + 1]
         summarize_rows(
@@ -131,7 +115,6 @@ def summarize_row_groups(P, bits, rounding_tolerance, starts, top_classes, squar
 
 @compile_inline
 def _sum_columns(columns, m, total, square):  # type: ignore[no-untyped-def]
-    """Write Σp and Σp² of m transposed rows to `total` and `square`."""
     total[:], square[:] = 0.0, 0.0
     for j in range(columns.shape[0]):
         column = columns[j]
@@ -143,7 +126,6 @@ def _sum_columns(columns, m, total, square):  # type: ignore[no-untyped-def]
 
 @compile_reordering
 def _sum_row(row):  # type: ignore[no-untyped-def]
-    """Return Σp and Σp² of one row."""
     total = square = 0.0
     for j in range(row.shape[0]):
         value = np.float64(row[j])
@@ -210,8 +192,7 @@ def _find_three_largest(columns, m, top1, top2, top3, class1, class2, class3):  
 def _find_three_largest_of_long_row(row_bits, remaining, run_max, top_classes):  # type: ignore[no-untyped-def]
     """Write the columns of a row's three largest values to `top_classes` (3,); return whether the maximum is tied.
 
-    `remaining` (K,) and `run_max` (runs,) are buffers for the values that were not selected yet, and for the maximum of
-    each run of them.
+    `remaining` (K,) and `run_max` (runs,) are buffers: values not selected yet, and the maximum of each run of them.
     """
     k, zero = row_bits.shape[0], row_bits.dtype.type(0)
     for c in range(k):
@@ -234,7 +215,6 @@ def _find_three_largest_of_long_row(row_bits, remaining, run_max, top_classes): 
 
 @compile_inline
 def _max_value(values):  # type: ignore[no-untyped-def]
-    """Return the largest of the values."""
     largest = values[0]
     for i in range(values.shape[0]):
         largest = max(largest, values[i])
@@ -243,30 +223,20 @@ def _max_value(values):  # type: ignore[no-untyped-def]
 
 @compile_inline
 def score_row(p, square):  # type: ignore[no-untyped-def]
-    """Return the Brier score Σ(p − y)² and the log loss −log p of a row.
-
-    `p` is the predicted probability of its label, and `square` the Σp² of all classes.
-    """
+    """Return the Brier score Σ(p − y)² and the log loss of a row with probability p of its label and `square` = Σp²."""
     return square - 2.0 * p + 1.0, -math.log(p) if p > 0 else np.inf
 
 
 @compile_inline
 def score_binary_row(p, q_first, y):  # type: ignore[no-untyped-def]
-    """Return the Brier score (p − y)² and the log loss of a binary row with label y.
-
-    p is the probability of the second class, and `q_first` that of the first. Without the factor 2 of `score_row`, the
-    score is the Brier score of a binary view.
-    """
+    """Return the Brier score (p − y)², without the factor 2 of `score_row`, and the log loss of a binary row."""
     observed = p if y == 1 else q_first
     return (p - y) * (p - y), -math.log(observed) if observed > 0 else np.inf
 
 
 @compile_kernel
 def score_rows(P, y, squares, single_column, brier, loss):  # type: ignore[no-untyped-def]
-    """Write the Brier score and the log loss of each row to `brier` and `loss` (n,), given labels y (n,) and Σp² (n,).
-
-    With `single_column`, only the last column is used: the probability of the second of two classes.
-    """
+    """Write the Brier score and the log loss of each row, with `single_column` those of the second of two classes."""
     k = P.shape[1]
     for i in range(P.shape[0]):
         if k <= 2:
@@ -280,13 +250,9 @@ CACHE_LINE = 64  # bytes per cache line
 
 
 def _prefetch(_typing: Any, x: Any, index: Any) -> Any:
-    """Generate the code of `prefetch`: one instruction, which never raises a fault, even at an invalid address.
-
-    The signature is that of numba's intrinsics: the typing context and the types of the arguments.
-    """
+    """Generate the code of `prefetch`: one instruction, which never raises a fault, even at an invalid address."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        """Emit the prefetch instruction."""
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         byte_pointer, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
         function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, int32, int32, int32])

@@ -44,10 +44,7 @@ def encode_rows(p: Array, y: Array) -> Array | None:
 
 @compile_kernel
 def _encode_keys(bits, y, keys):  # type: ignore[no-untyped-def]
-    """Write the bits of each score followed by its outcome to `keys`; return the number of invalid outcomes.
-
-    An outcome is invalid if it is neither 0 nor 1.
-    """
+    """Write the bits of each score followed by its outcome to `keys`; return the number of invalid outcomes."""
     n_invalid = 0
     for i in range(bits.shape[0]):
         event = y[i] == 1
@@ -57,7 +54,6 @@ def _encode_keys(bits, y, keys):  # type: ignore[no-untyped-def]
 
 
 def scores_of_keys(keys: Array) -> Array:
-    """Return the score of each key, (n,) float64."""
     return decode_scores(keys).astype(np.float64, copy=False)
 
 
@@ -86,32 +82,15 @@ def decode_scores(keys: Array) -> Array:
 
 
 def floats_of_bits(bits: Array) -> Array:
-    """Return the floats that have these bits, in the precision of their size."""
     return bits.view(np.float64 if bits.dtype == np.uint64 else np.float32)
 
 
 def map_sorted_keys(P: Array, Y: Array, work: Callable[[Array], T], classes: range | None = None) -> list[T] | None:
     """Apply `work(keys)` to the sorted keys of every class against the rest; classes are processed on several threads.
 
-    Parameters
-    ----------
-    P : ndarray of shape (n, K)
-        Probabilities.
-    Y : ndarray of shape (n, K) or (n,)
-        Outcomes 0 and 1 of every class, or class numbers.
-    work : callable
-        Function of the sorted keys (n,) of one class.
-    classes : range, optional
-        Numbers of the selected columns, all by default.
-
-    Returns
-    -------
-    list or None
-        The result for each class; None if an outcome is neither 0 nor 1.
-
-    Notes
-    -----
-    If float32 represents all scores exactly, keys have 32 bits, because they are sorted in half the time of 64 bits.
+    Y are class numbers (n,), or outcomes (n, K); None is returned if one is neither 0 nor 1. Only the columns `classes`
+    of P (n, K) are used. If float32 represents all scores exactly, keys have 32 bits, because they are sorted in half
+    the time of 64 bits.
     """
     n, classes = len(P), range(P.shape[1]) if classes is None else classes
     if n == 0:
@@ -138,10 +117,7 @@ def _sort_and_map(keys: Array, work: Callable[[Array], T]) -> list[T]:
 
 
 def _encode_classes(P: Array, Y: Array, first: int, last: int) -> Array | None:
-    """Return the keys of the classes first..last−1, (K, n), or None if an outcome is neither 0 nor 1.
-
-    Keys have 32 bits if float32 represents all scores exactly, else 64 bits.
-    """
+    """Return the keys of the classes first..last−1, (K, n), of 32 bits if exact; None if an outcome is invalid."""
     sample = P[:_N_SAMPLED_ROWS, first:last]
     if P.dtype != np.float64 or bool((sample.astype(np.float32) == sample).all()):
         keys, n_inexact, n_invalid = _encode_classes_as(np.float32, P, Y, first, last)
@@ -155,10 +131,7 @@ def _encode_classes(P: Array, Y: Array, first: int, last: int) -> Array | None:
 
 
 def _encode_classes_as(dtype: Any, P: Array, Y: Array, first: int, last: int) -> tuple[Array, int, int]:
-    """Return the keys (K, n) of the classes first..last−1, with scores converted to `dtype`.
-
-    The second and the third result are the numbers of scores that this conversion changes, and of invalid outcomes.
-    """
+    """Return the keys (K, n) of these classes, and the numbers of scores that are not exact and of invalid outcomes."""
     n, k = len(P), last - first
     keys = np.empty((k, n), dtype=np.uint32 if dtype == np.float32 else np.uint64)
 
@@ -180,10 +153,7 @@ def _encode_classes_as(dtype: Any, P: Array, Y: Array, first: int, last: int) ->
 
 @compile_inline
 def _encode_scores(p, scores, bits, keys):  # type: ignore[no-untyped-def]
-    """Write the keys of scores p, with outcome 0, to `keys`; return the number of scores that are not exact.
-
-    `scores` is a buffer of the target precision, and `bits` its view as integers.
-    """
+    """Write the keys of scores p, with outcome 0, to `keys`; return the number of scores that are not exact."""
     n_inexact, one_bit = 0, keys.dtype.type(1)
     for j in range(p.shape[0]):
         scores[j] = p[j]
@@ -196,7 +166,6 @@ def _encode_scores(p, scores, bits, keys):  # type: ignore[no-untyped-def]
 
 @compile_inline
 def _store_keys_by_class(row_keys, k, start, keys):  # type: ignore[no-untyped-def]
-    """Write keys in row order (rows · K,) to the columns of the keys (K, n) from row `start` on."""
     for c in range(k):
         class_keys = keys[c]
         for i in range(row_keys.shape[0] // k):
@@ -205,10 +174,7 @@ def _store_keys_by_class(row_keys, k, start, keys):  # type: ignore[no-untyped-d
 
 @compile_kernel
 def _encode_indicators(P, Y, scores, bits, buffer, keys):  # type: ignore[no-untyped-def]
-    """Write the keys of every class to `keys` (K, n), for outcomes Y (n, K).
-
-    Return the number of scores that are not exact in this precision, and of outcomes that are neither 0 nor 1.
-    """
+    """Write the keys of every class to `keys` for outcomes (n, K); return the numbers as `_encode_classes_as`."""
     n, k = P.shape
     rows_per_tile = buffer.shape[0] // k
     predicted, outcomes = P.reshape(-1), Y.reshape(-1)
@@ -228,10 +194,7 @@ def _encode_indicators(P, Y, scores, bits, buffer, keys):  # type: ignore[no-unt
 
 @compile_kernel
 def _encode_labels(P, y, first, scores, bits, buffer, keys):  # type: ignore[no-untyped-def]
-    """Write the keys of every class to `keys` (K, n), for class numbers y (n,); the columns are first, first + 1, …
-
-    Return the number of scores that are not exact in this precision, and 0.
-    """
+    """Write the keys of the classes from `first` on to `keys`, for class numbers; return the numbers likewise."""
     n, k = P.shape
     rows_per_tile = buffer.shape[0] // k
     predicted, event_bit = P.reshape(-1), buffer.dtype.type(1)

@@ -15,14 +15,12 @@ from trueodds.kernels.random_streams import mix_bits, row_stream_key
 
 @compile_inline
 def random_sign(stream, draw):  # type: ignore[no-untyped-def]
-    """Return +1 or −1, each with probability 1/2, from one random bit of the stream for this draw."""
     bits = mix_bits(stream + np.uint64(draw // 64 + 1) * np.uint64(0x9E3779B97F4A7C15))
     return 1.0 if (bits >> np.uint64(draw % 64)) & np.uint64(1) else -1.0
 
 
 @compile_kernel
 def _fill_signs(n_clusters, key, start, stop, out):  # type: ignore[no-untyped-def]
-    """Write the signs of each cluster in the draws start..stop−1 to `out` (draws, clusters)."""
     for cluster in range(n_clusters):
         stream = row_stream_key(key, cluster)
         for r in range(start, stop):
@@ -48,21 +46,7 @@ def random_signs(n_clusters: int, key: int, start: int, stop: int) -> Array:
 
 
 def sum_sign_flips(cluster: Array, cells: Array, residuals: Array, size: int, key: int, start: int, stop: int) -> Array:
-    """Return the sums of residuals with random signs per draw and cell, (stop − start, size).
-
-    Parameters
-    ----------
-    cluster : ndarray of shape (n,)
-        Cluster of each row; the rows of a cluster share a sign.
-    cells : ndarray of shape (n, m)
-        Cell, below `size`, of each residual.
-    residuals : ndarray of shape (n, m)
-        Weighted residuals of each row.
-    size : int
-        Number of cells.
-    key, start, stop : int
-        Key of the random numbers, first draw, and draw after the last one.
-    """
+    """Return the sums of residuals (n, m) with a random sign per cluster, by draw and cell, (stop − start, size)."""
     cluster, cells, residuals = as_plain_array(cluster), as_plain_array(cells), as_plain_array(residuals)
 
     def sum_draws(first: int, last: int) -> Array:

@@ -15,10 +15,7 @@ _SCORES_PER_TASK = 2**16  # minimum number of scores per thread task
 
 @compile_kernel
 def _find_intervals(scores, width, first, end, length):  # type: ignore[no-untyped-def]
-    """Write the intervals of positions between which the window [a, a + width) contains the same scores.
-
-    The window contains the scores first[j]..end[j]−1 in the interval j, which has the length length[j]; each is (2m,).
-    """
+    """Write the intervals of positions a whose window [a, a + width) contains the same scores, first..end−1."""
     low = high = 0
     position = scores[0] - width
     for j in range(2 * scores.shape[0]):
@@ -47,10 +44,7 @@ def _window_integral(values, first, end, length, out):  # type: ignore[no-untype
 
 @compile_kernel
 def _integral_between(scores, sums, width, start, stop):  # type: ignore[no-untyped-def]
-    """Return the part of the integral where the lowest score in the window is one of the scores start..stop−1.
-
-    `sums` (m + 1,) are the cumulative sums of the values.
-    """
+    """Return the part of the integral with the lowest score in the window among start..stop−1."""
     m = scores.shape[0]
     position = scores[start - 1] if start > 0 else scores[0] - width
     high = np.searchsorted(scores, position + width, "right") if start > 0 else 0

@@ -50,9 +50,8 @@ def add_likelihood_derivatives(x, y, exponent_scale, unnormalized, k, Y, w, firs
     """Add the negative log-likelihood of the rows of x and its six derivatives to `out` (7,).
 
     `unnormalized` = 2^(exponent_scale · y) are the class probabilities of each row up to a factor, and x the values
-    whose cumulants are the derivatives. x, y and `unnormalized` have k numbers per row. The outcomes Y are (n, k)
-    shares or (n, 1) class numbers, the weights w (n,); the rows of x are their rows `first` · `row_step`,
-    (`first` + 1) · `row_step`, …
+    whose cumulants are the derivatives; each has k numbers per row. Y are (n, k) shares or (n, 1) class numbers, of
+    which the rows of x are the rows `first` · `row_step`, (`first` + 1) · `row_step`, …
     """
     for row in range(x.shape[0] // k):
         start, stop, source_row = np.uint64(row * k), np.uint64((row + 1) * k), (first + row) * row_step
@@ -125,8 +124,7 @@ _LOG_OF_ZERO = -1e300  # base-2 logarithm of an exact zero; its power is 0
 def tempered_log_loss(P: Array, Y: Array, w: Array, beta: float, min_prob: float, row_step: int = 1) -> Array:
     """Return the negative log-likelihood of rows proportional to max(p, min_prob)^β, and six derivatives in β, (7,).
 
-    P (n, K) are probabilities of any float type, Y (n, K) shares of the outcomes or (n,) class numbers, w (n,) weights;
-    only every `row_step`-th row is used, starting with the first. Logarithms are recomputed in every pass, which takes
+    Only every `row_step`-th row is used, starting with the first. Logarithms are recomputed in every pass, which takes
     about as long as reading them from memory.
     """
     p, (n, k) = as_plain_array(P).reshape(-1), P.shape
@@ -139,10 +137,7 @@ def tempered_log_loss(P: Array, Y: Array, w: Array, beta: float, min_prob: float
 
 
 def linear_log_loss(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = None) -> Array:
-    """Return the negative log-likelihood of rows proportional to exp(o + θx), and six derivatives in θ, (7,).
-
-    X and the offsets o are (n, K); Y and w are as in `tempered_log_loss`.
-    """
+    """Return the negative log-likelihood of rows proportional to exp(o + θx), and six derivatives in θ, (7,)."""
     x, (n, k) = as_plain_array(X).reshape(-1), X.shape
     outcomes, mass = _as_outcomes(Y), _as_float64(w)
     o = _as_float64(np.empty(0) if offset is None else offset).reshape(-1)
@@ -167,20 +162,15 @@ def temper_probabilities(P: Array, beta: float) -> Array:
 
 
 def _as_outcomes(Y: Array) -> Array:
-    """Return the outcomes as a table: class numbers as (n, 1) int64, shares as (n, K)."""
     return as_plain_array(Y[:, None].astype(np.int64, copy=False)) if Y.ndim == 1 else as_plain_array(Y)
 
 
 def _as_float64(x: Array) -> Array:
-    """Return x as a contiguous float64 array; a copy only if needed."""
     return as_plain_array(x.astype(np.float64, copy=False))
 
 
 def _sum_in_blocks(add_rows: Callable[[int, int, Array], None], n: int, k: int) -> Array:
-    """Return the sums over n rows, (7,), from blocks of rows that are added in a fixed order.
-
-    `add_rows(start, stop, out)` adds the rows start..stop−1 of k classes to `out` (7,).
-    """
+    """Return the sums over n rows, (7,), from blocks of rows that are added in a fixed order."""
 
     def sum_block(start: int, stop: int) -> Array:
         out = np.zeros(N_SUMS)
@@ -208,7 +198,6 @@ def _tempered_log_loss_blocks(P, k, row_step, Y, w, beta, min_prob, start, stop,
 
 @compile_fused
 def _temper_blocks(P, k, beta, start, stop, out):  # type: ignore[no-untyped-def]
-    """Write the tempered probabilities of the rows start..stop−1 to `out`, tile by tile."""
     rows = max(1, _VALUES_PER_TILE // k)
     logs = np.empty(rows * k)
     for first in range(start, stop, rows):
@@ -259,10 +248,7 @@ _MAX_SQUARED_RATIO = (3 - math.sqrt(8)) ** 2  # s² for mantissas of √½ and �
 def _interpolate_polynomial(
     function: Callable[[float], float], low: float, high: float, degree: int
 ) -> tuple[float, ...]:
-    """Return the coefficients of the polynomial that interpolates a function at the Chebyshev nodes of [low, high].
-
-    Its maximum error is close to that of the best approximation.
-    """
+    """Return the coefficients of the polynomial through the Chebyshev nodes, which is nearly the best approximation."""
     angle = (np.arange(degree + 1) + 0.5) * math.pi / (degree + 1)
     nodes = (low + high) / 2 + (high - low) / 2 * np.cos(angle)
     return tuple(
@@ -321,13 +307,11 @@ def exp2(y):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def log2_clipped(p, min_prob, out):  # type: ignore[no-untyped-def]
-    """Write log₂ max(p, min_prob) of each p to `out`."""
     for i in range(p.shape[0]):
         out[i] = log2(p[i] if p[i] > min_prob else min_prob)
 
 
 @compile_fused
 def exp2_scaled(y, scale, out):  # type: ignore[no-untyped-def]
-    """Write 2 to the power `scale` · y, which is at most 0, to `out`."""
     for i in range(y.shape[0]):
         out[i] = exp2(scale * y[i])

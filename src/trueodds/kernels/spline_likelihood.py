@@ -64,24 +64,11 @@ def _spline_likelihood(x, events, non_events, knots, knot_values, curvature, out
 def spline_likelihood(
     x: Array, events: Array, non_events: Array, knots: Array, knot_values: Array, curvature: Array
 ) -> Array:
-    """Return the negative log-likelihood, with derivatives, by interval between knots.
+    """Return the negative log-likelihood of sorted scores, with derivatives, by interval between knots, (m − 1, 15).
 
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        Sorted scores.
-    events, non_events : ndarray of shape (n,)
-        Weights of the events and of the non-events at each score.
-    knots : ndarray of shape (m,)
-        Sorted knots.
-    knot_values, curvature : ndarray of shape (m,)
-        Values and second derivatives of the spline at the knots.
-
-    Returns
-    -------
-    sums : ndarray of shape (m − 1, 15)
-        For each interval the value, the gradient in the values at both knots and the second derivatives at both, and
-        the lower triangle of the Hessian, row by row.
+    `events` and `non_events` are weights at each score; `knot_values` and `curvature` (m,) the spline's values and
+    second derivatives at the knots. Columns: the value, the gradient in the values at both knots and the second
+    derivatives at both, and the lower triangle of the Hessian, row by row.
     """
     rows = [as_plain_array(array) for array in (x, events, non_events)]
     spline = [as_plain_array(array) for array in (knots, knot_values, curvature)]

@@ -17,7 +17,6 @@ _MULTIPLES_PER_PASS = 32  # number of multiples whose sines and cosines are comp
 
 @compile_kernel
 def _triweight_series(z2):  # type: ignore[no-untyped-def]
-    """Return the power series of the transform, given z²."""
     value = 1.0
     for k in range(_N_SERIES_TERMS, 0, -1):
         value = 1.0 - value * z2 / (2 * k * (2 * k + 7))
@@ -26,14 +25,12 @@ def _triweight_series(z2):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _triweight_closed_form(z, sine, cosine):  # type: ignore[no-untyped-def]
-    """Return the closed form of the transform at z > 0, given the sine and the cosine of z."""
     z2 = z * z
     return 105.0 * ((15.0 - 6.0 * z2) * sine - z * (15.0 - z2) * cosine) / (z2 * z2 * z2 * z)
 
 
 @compile_kernel
 def _fill_triweight_transform(z, out):  # type: ignore[no-untyped-def]
-    """Write the transform at each z to `out`."""
     for i in range(z.shape[0]):
         out[i] = (
             _triweight_series(z[i] * z[i])

@@ -27,11 +27,9 @@ def _find_sign_bits(bits):  # type: ignore[no-untyped-def]
 
 @compile_inline
 def _count_invalid_rows(columns, bits, y, largest, tolerance, total):  # type: ignore[no-untyped-def]
-    """Return 0 if all rows of a tile are valid, else a positive number.
+    """Return 0 if all rows of a tile, transposed `columns` (K, ROWS), are valid, else a positive number.
 
-    `columns` (K, ROWS) are the rows, transposed, `bits` their values, row by row, as signed integers, and `largest`
-    (m,) their largest values. `y` (m,) are the labels, and `tolerance` is the allowed deviation of a row sum from 1.
-    `total` (ROWS,) is a buffer.
+    `bits` are the values, row by row, as signed integers; `largest` (m,) each row's largest; `total` (ROWS,) a buffer.
     """
     m, k, one = y.shape[0], columns.shape[0], columns.dtype.type(1.0)
     max_deviation = columns.dtype.type(tolerance)
@@ -52,12 +50,10 @@ def _count_invalid_rows(columns, bits, y, largest, tolerance, total):  # type: i
 
 @compile_kernel
 def _sum_tiles(P, bits, y, tolerance, edges, exact, n, sums):  # type: ignore[no-untyped-def]
-    """Add the largest value of each row, and whether its lowest class is the label, to `n` and `sums` by cell.
+    """Add each row's largest value, and whether its lowest class is the label, to `n` (CELLS,) and `sums` (CELLS, 4).
 
-    P is (n, K), y (n,), `n` (CELLS,) and `sums` (CELLS, 4). `bits` are the values of P, row by row, as signed integers;
-    `edges` and `exact` are as in `find_cells`. Return the number of rows with a tied maximum, or −1 if a value may be
-    outside of [0, 1], the sum of a row may differ from 1 by more than `tolerance`, or a label is not a class; the sums
-    are then incomplete.
+    Return the number of rows with a tied maximum, or −1 if a value may be outside of [0, 1], the sum of a row may
+    differ from 1 by more than `tolerance`, or a label is not a class; the sums are then incomplete.
     """
     k, ties = P.shape[1], np.int64(0)
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=np.int32)
@@ -84,23 +80,10 @@ def _sum_tiles(P, bits, y, tolerance, edges, exact, n, sums):  # type: ignore[no
 
 
 def sum_validated_confidence(P: Array, y: Array, tolerance: float, n: Array, sums: Array) -> int | None:
-    """Add the largest value of each row, and whether its (lowest) class is the label, to a table by cell.
+    """Add the count, Σp, Σp², Σy and Σpy of each row's confidence to `n` and `sums` by cell; return the number of ties.
 
-    Parameters
-    ----------
-    P, y : ndarray of shape (n, K) and (n,)
-        Probabilities and labels.
-    tolerance : float
-        Largest allowed deviation of a row sum from 1.
-    n, sums : ndarray of shape (CELLS,) and (CELLS, 4)
-        Receive the counts, and Σp, Σp², Σy and Σpy.
-
-    Returns
-    -------
-    ties : int or None
-        Number of rows with a tied maximum. None if a row may be invalid, or if this code does not take the rows: with
-        two or with many classes, or of other dtypes than float32 or float64 with labels of int64. `n` and `sums` are
-        then incomplete.
+    None if a row may be invalid, or if this code does not take the rows: with two or with many classes, or of other
+    dtypes than float32 or float64 with labels of int64. `n` and `sums` are then incomplete.
     """
     has_fast_layout = P.ndim == 2 and P.flags.c_contiguous and P.flags.aligned and P.dtype in (np.float32, np.float64)
     if not has_fast_layout or not 2 < P.shape[1] <= MAX_TRANSPOSED_CLASSES:

@@ -19,7 +19,6 @@ class Abstentions:
 
     @property
     def is_answered(self) -> list[bool]:
-        """Whether each row has an answer with a confidence."""
         return [not (abstains or lacks) for abstains, lacks in zip(self.abstains, self.lacks_confidence, strict=True)]
 
 
@@ -44,7 +43,6 @@ def find_abstentions(rows: list[Record], fields: Sequence[str], confidence_field
 
 
 def ignored_confidence_notes(rows: list[Record], abstains: list[bool], confidence_field: str) -> list[Note]:
-    """Return the note on rows that abstain but have a confidence."""
     ignored_rows = [row for row, skips in zip(rows, abstains, strict=True) if skips and row.has_field(confidence_field)]
     if not ignored_rows:
         return []
@@ -81,10 +79,7 @@ def coverage_notes(n_queries: int, n_abstained: int, n_without: int, questions: 
 
 
 def describe_missing_confidence(rows: list[Record], lacks_confidence: list[bool], correct: str | None) -> str:
-    """Describe answers without a confidence for `coverage_notes`, with their accuracy if it is known.
-
-    `correct` is the field that says whether an answer is correct.
-    """
+    """Describe answers without a confidence for `coverage_notes`, with their accuracy if it is known."""
     lacking = [row for row, lacks in zip(rows, lacks_confidence, strict=True) if lacks]
     if correct is None or not lacking or not all(row.has_field(correct) for row in lacking):
         return "answers have no confidence"

@@ -354,12 +354,10 @@ def read_answers(
 
 
 def _as_tuple(fields: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the name of a field, several, or none as a tuple."""
     return (fields,) if isinstance(fields, str) else tuple(fields or ())
 
 
 def _read_records(data: Any, csv_settings: CsvSettings, *, needs_file_names: bool) -> list[Record]:
-    """Return the records, with the names of their files as a field if needed; raise TO312 if there are none."""
     rows = list(iterate_records(data, csv_settings))
     if not rows:
         raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
@@ -374,7 +372,6 @@ def _check_compatible_settings(
     choices: str | None,
     percent: bool,
 ) -> None:
-    """Raise TO205 for settings that exclude each other."""
     confidence_settings = {"options": options, "confidence": confidence, "samples": samples}
     used_settings = [name for name, field in confidence_settings.items() if field is not None] or ["options"]
     if len(used_settings) > 1:

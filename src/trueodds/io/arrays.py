@@ -50,7 +50,6 @@ class MappingTable(Table):
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
     def float_arrays(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each array of floats (n,) or (n, K)."""
         shapes = {name: np.shape(array) for name, array in self._arrays.items()}
         return {
             name: shape
@@ -59,17 +58,14 @@ class MappingTable(Table):
         }
 
     def n_rows_of(self, name: str) -> int | None:
-        """Return the number of rows of an array."""
         shape = np.shape(self._arrays[name])
         return shape[0] if shape else None
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Yield batches of views of the arrays."""
         arrays = dict(self.columns_of_chunk(self._arrays, names, 0))
         return slice_batches(check_equal_lengths(self.name, arrays), size)
 
     def first_cell(self, column: str) -> Any:
-        """Return the first value of an array that is not None."""
         array = self._arrays[column]
         if not (isinstance(array, (list, tuple)) or np.ndim(array) == 1):
             return None
@@ -103,13 +99,11 @@ class NpzTable(Table):
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
     def float_arrays(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each array of floats (n,) or (n, K), from the headers."""
         return {
             name: shape for name, (shape, dtype) in self._headers.items() if dtype.kind == "f" and len(shape) in (1, 2)
         }
 
     def n_rows_of(self, name: str) -> int | None:
-        """Return the number of rows of an array, from its header."""
         shape, _ = self._headers.get(name, ((), None))
         return shape[0] if shape else None
 
@@ -120,11 +114,9 @@ class NpzTable(Table):
         return slice_batches(check_equal_lengths(self.name, arrays), size)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        """Yield all arrays as one chunk, because an archive is written as a whole."""
         yield self._load_arrays(self.columns)
 
     def _load_arrays(self, names: Sequence[str]) -> dict[str, Array]:
-        """Load the arrays of these names from the archive."""
         with self._open_archive() as archive:
             infos = dict(zip(self.columns, archive.infolist(), strict=True))
             return {name: _read_array(archive, infos[name], Place(self.name, name)) for name in names}
@@ -179,7 +171,6 @@ def _try_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[tuple[
 
 
 def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Return the shape and the dtype of an array from the header of its file."""
     version = np.lib.format.read_magic(file)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
@@ -192,13 +183,11 @@ def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def check_equal_lengths(name: str, arrays: dict[str, Array]) -> dict[str, Array]:
-    """Return the arrays if all are (n,) or (n, K) with the same n."""
     check_shapes(name, {key: array.shape for key, array in arrays.items()})
     return arrays
 
 
 def check_shapes(name: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise an error if the shapes of arrays are not (n,) or (n, K) with the same n."""
     for key, shape in shapes.items():
         if len(shape) not in (1, 2):
             raise Place(name, key).wrong_type_error(f"shape {shape}", "Arrays must be (n,) or (n, K).")

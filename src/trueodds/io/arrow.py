@@ -62,7 +62,6 @@ def arrow_to_array(array: Any, place: Place) -> Array:
 
 
 def _is_number(arrow_type: Any) -> bool:
-    """Return whether values of this type can be converted to floats."""
     return bool(
         types.is_floating(arrow_type)
         or types.is_integer(arrow_type)
@@ -73,7 +72,6 @@ def _is_number(arrow_type: Any) -> bool:
 
 
 def is_any_list(arrow_type: Any) -> bool:
-    """Return whether this is a type of lists, whatever their offsets."""
     return bool(types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type))
 
 
@@ -87,7 +85,6 @@ def view_as_numpy(array: Any) -> Array:
 
 
 def first_null_index(array: Any) -> int:
-    """Return the index of the first missing value."""
     return int(np.argmax(view_as_numpy(array.is_null().cast(pa.uint8()))))
 
 
@@ -106,7 +103,6 @@ def _text_array(array: Any, place: Place) -> Array:
 
 
 def _lists_to_matrix(array: Any, place: Place) -> Array:
-    """Convert lists of equal length to the rows of a matrix."""
     if types.is_fixed_size_list(array.type):
         width = array.type.list_size
     else:

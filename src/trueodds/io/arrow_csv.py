@@ -56,7 +56,6 @@ class ArrowRows(CsvRows):
         return len(self.cells) if self.table is None else self.table.num_rows
 
     def _parse_with_arrow(self, types: Mapping[str, Any], decimal: str) -> Any:
-        """Parse the chunk as an Arrow table; the type None of a column is inferred."""
         return csv.read_csv(
             pa.py_buffer(self.chunk.data),
             read_options=csv.ReadOptions(
@@ -79,7 +78,6 @@ class ArrowCsvTable(CsvTable):
     """A CSV file read by Arrow, several times faster than `CsvTable` and with the same results."""
 
     def to_numbers(self, cells: Any, place: Place) -> Array:
-        """Convert text cells, or the values that Arrow parsed, to numbers."""
         return super().to_numbers(cells, place) if isinstance(cells, list) else arrow_to_array(cells, place)
 
     def typed_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
@@ -89,7 +87,6 @@ class ArrowCsvTable(CsvTable):
         has_number_texts = any(types[name] == pa.string() for name in numeric)
 
         def parse_typed_rows(*chunk_arguments: Any) -> CsvRows:
-            """Parse a chunk by the types of the previous ones, and record the types found in it."""
             rows = ArrowRows(types, self.file_format.decimal, *chunk_arguments)
             if rows.table is None or has_number_texts:
                 rows = self._parse_with_new_types(types, numeric, *chunk_arguments)
@@ -138,7 +135,6 @@ class ArrowCsvTable(CsvTable):
 
 
 def _join_slices(row_slices: list[RowSlice]) -> dict[str, Any]:
-    """Return the columns of a batch, each as one array."""
     tables = [
         part.rows.table.slice(part.start, part.stop - part.start)
         for part in row_slices
@@ -149,7 +145,6 @@ def _join_slices(row_slices: list[RowSlice]) -> dict[str, Any]:
 
 
 def _to_arrow(values: Array) -> Any:
-    """Return numbers (n,), or lists of numbers (n, K), as an Arrow array."""
     flat = pa.array(values.ravel())
     return flat if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 

@@ -39,7 +39,6 @@ class ParquetTable(Table):
             self.rows, self.text_columns = file.metadata.num_rows, text_columns(self._schema)
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Decode only the named columns, one batch at a time."""
         with convert_arrow_errors(self.name, self.format):
             yield from arrow_batches(self, self._record_batches(size, self.read_columns(names)), size, names)
 
@@ -50,17 +49,14 @@ class ParquetTable(Table):
         return first_value(self._record_batches(ROWS_OF_FIRST_CELL, [column]))
 
     def to_numbers(self, cells: Any, place: Place) -> Array:
-        """Convert an Arrow array to an array of numbers."""
         return arrow_to_array(cells, place)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        """Yield chunks of all columns as Arrow arrays."""
         refuse_repeated_columns(self.name, self.columns, self.columns)
         for batch in self._record_batches(size, None):
             yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
     def _record_batches(self, size: int, names: list[str] | None) -> Iterator[Any]:
-        """Yield validated record batches of at most `size` rows; `names` are the columns, None for all."""
         # Pre-buffering holds whole row groups, which takes four times the memory and saves no time. Checksums are
         # verified if the file has any: otherwise a flipped bit in a float would go unnoticed.
         settings = {"pre_buffer": False, "page_checksum_verification": True}
@@ -72,7 +68,6 @@ class ParquetTable(Table):
 
 
 def _open_file(path: str) -> Any:
-    """Open a file for reading by Arrow."""
     return pa.OSFile(os.fsencode(path))  # file names need not be UTF-8
 
 
@@ -98,17 +93,14 @@ class FeatherTable(Table):
             yield from arrow_batches(self, self._record_batches(fields), size, names)
 
     def first_cell(self, column: str) -> Any:
-        """Return the first cell of a column of structs or lists; None for other types, which have no fields."""
         if not pa.types.is_nested(self._schema.field(column).type):
             return None
         return first_value(self._record_batches([self.columns.index(column)]))
 
     def to_numbers(self, cells: Any, place: Place) -> Array:
-        """Convert an Arrow array to an array of numbers."""
         return arrow_to_array(cells, place)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        """Yield chunks of all columns as Arrow arrays."""
         refuse_repeated_columns(self.name, self.columns, self.columns)
         for batch in self._record_batches(None):
             for offset in range(0, batch.num_rows, size):
@@ -116,7 +108,7 @@ class FeatherTable(Table):
                 yield dict(zip(piece.schema.names, piece.columns, strict=True))
 
     def _record_batches(self, fields: list[int] | None) -> Iterator[Any]:
-        """Yield the validated record batches of the file; `fields` are the numbers of the columns, None for all."""
+        """Yield the validated record batches of the columns of these numbers, None for all."""
         with convert_arrow_errors(self.name, self.format), self._open_reader(self.name, fields) as reader:
             if isinstance(reader, pa.ipc.RecordBatchFileReader):
                 for i in range(reader.num_record_batches):
@@ -126,7 +118,6 @@ class FeatherTable(Table):
 
     @staticmethod
     def _open_reader(path: str, fields: list[int] | None) -> Any:
-        """Open an Arrow file, or a stream if it does not start as a file does."""
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         file = pa.memory_map(os.fsencode(path))  # file names need not be UTF-8
         if file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
@@ -145,7 +136,6 @@ class ArrowWriter(Writer):
         self._writer: Any = None  # of Arrow, opened when the types of the columns are known
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
-        """Append a record batch."""
         arrays = {name: self._to_arrow_array(cells, name, start) for name, cells in columns.items()}
         if self._schema is None:
             self._schema = pa.schema([(name, array.type) for name, array in arrays.items()])
@@ -154,13 +144,11 @@ class ArrowWriter(Writer):
         self._writer.write_batch(pa.record_batch(list(arrays.values()), schema=self._schema))
 
     def close(self, complete: bool) -> None:
-        """Write the footer of the file."""
         if self._writer is not None:
             with nullcontext() if complete else suppress(OSError):
                 self._writer.close()
 
     def _to_arrow_array(self, cells: Any, name: str, start: int) -> Any:
-        """Convert cells to an Arrow array of the type that the column has in the file."""
         column_type = None if self._schema is None else self._schema.field(name).type
         try:
             if isinstance(cells, np.ndarray) and cells.ndim == 2:

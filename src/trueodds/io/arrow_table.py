@@ -46,11 +46,9 @@ class ArrowTable(Table):
         self._table = table
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Read batches without copying if the types allow it."""
         return arrow_batches(self, self._table.select(self.read_columns(names)).to_batches(size), size, names)
 
     def first_cell(self, column: str) -> Any:
-        """Return the first cell of a column."""
         return first_value(self._table.select([column]).slice(0, ROWS_OF_FIRST_CELL).to_batches())
 
 
@@ -85,7 +83,6 @@ class ArrowStream(Table):
         return value
 
     def _record_batches(self) -> Generator[Any]:
-        """Yield the kept batches and those that have not been read."""
         if self._buffer is None:
             raise InputError("TO413", "An Arrow stream can be read only once.", "a second pass", STREAM_REMEDY)
         n_bytes, has_rows = 0, False
@@ -99,7 +96,6 @@ class ArrowStream(Table):
             raise self._no_rows_error()
 
     def _next_batches(self) -> Iterator[Any]:
-        """Read the next batches, and keep them while a pass may begin again."""
         with convert_arrow_errors(self.name, self.format):
             for batch in self._reader:
                 validate_batch(batch)
@@ -108,15 +104,11 @@ class ArrowStream(Table):
                 yield batch
 
     def _no_rows_error(self) -> InputError:
-        """Return the error of a stream without rows."""
         return InputError("TO413", "The Arrow stream has no rows, or they have been read.", "0 rows", STREAM_REMEDY)
 
 
 def arrow_batches(table: Table, batches: Any, size: int, names: Sequence[str]) -> Iterator[ColumnBatch]:
-    """Convert record batches to arrays of at most `size` rows, by column name or path; empty batches are skipped.
-
-    `table` is the table that the batches are read from.
-    """
+    """Convert record batches to arrays of at most `size` rows, by column name or path; empty batches are skipped."""
     start = 0
     for batch in batches:
         for offset in range(0, batch.num_rows, size):
@@ -198,7 +190,6 @@ def _scores_of_lists(array: Any, classes: Collection[str], place: Place) -> dict
 
 
 def _list_lengths(array: Any, place: Place) -> Array:
-    """Return the lengths of lists, (n,)."""
     if array.null_count:
         raise place.missing_value_error(first_null_index(array), array.null_count)
     if types.is_fixed_size_list(array.type):

@@ -53,14 +53,10 @@ class Block:
 
     @property
     def n(self) -> int:
-        """Number of rows."""
         return len(self.p)
 
     def locate_error(self, problem: InputError, roles: ColumnRoles, is_part: bool) -> InputError:
-        """Return the error of an array of the block with its file, its column, and the row of the file.
-
-        `is_part` says that the block is only a part of the rows, whose range the error then names.
-        """
+        """Return the error with its file, column and row of the file, and with the range of a block that `is_part`."""
         fix = self._remedy_with_columns(problem, roles)
         if problem.code == "TO102" and roles.kind == "confidence" and "percentages" in fix:
             fix = "If 70 means 70 %, divide by 100."
@@ -85,7 +81,6 @@ class Block:
         return InputError(problem.code, problem.problem, f"{got}, in {table_text}" if got else table_text, fix)
 
     def _remedy_with_columns(self, problem: InputError, roles: ColumnRoles) -> str:
-        """Return the remedy of an error with the names of the columns, as arguments of `read`."""
         if problem.code == "TO109" and roles.kind == "classes" and len(roles.probs) == len(roles.truth) == 1:
             prob_keyword = "logits" if roles.logits else "probs"
             return f"Swap the columns: label={roles.probs[0]!r}, {prob_keyword}={roles.truth[0]!r}."
@@ -164,7 +159,6 @@ def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_ro
 
 
 def _correctness(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_row: int) -> Array:
-    """Return whether the predicted class is the label, for each row of a batch."""
     for column in roles.truth:
         if batch[column].ndim != 1:
             raise Place(table_name, column, first_row).wrong_type_error(
@@ -209,7 +203,6 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
         return blocks[0]
 
     def concatenate_optional(parts: Sequence[Array | None]) -> Array | None:
-        """Concatenate the arrays of a column; None if the blocks do not have it."""
         return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
 
     segments: list[BlockSegment] = []
@@ -252,17 +245,13 @@ class ColumnConsistency:
         self._check_kind(roles.probs[0], kind, segment)
 
     def _check_kind(self, column: str, kind: str, segment: BlockSegment) -> None:
-        """Raise an error if a column has another kind than in the first batch."""
         first_kind = self._first_kinds.setdefault(column, kind)
         if first_kind != kind:
             raise Place(segment.table_name, column, segment.first_row).type_change_error(0, first_kind, kind)
 
 
 def row_ids(block: Block, first_table_number: int) -> Array:
-    """Return the ids (n,) uint64 of rows: from the id column, else from table and position.
-
-    `first_table_number` is added to the numbers of the tables.
-    """
+    """Return the ids (n,) uint64 of rows: from the id column, else from table and position."""
     if block.row_id is not None:
         return hash_ids(block.row_id)
     parts = [

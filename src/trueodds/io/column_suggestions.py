@@ -93,7 +93,6 @@ def _shared_start(columns: tuple[str, ...]) -> str | None:
 
 
 def _names_from(start: str, columns: tuple[str, ...]) -> tuple[list[str], str]:
-    """Return the columns whose name begins with `start`, and a text that lists the first three."""
     names = [name for name in columns if name.startswith(start)]
     return names, f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
 

@@ -54,7 +54,6 @@ class ColumnRoles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns that are read, without duplicates."""
         optional_columns = [name for name in (self.weight, *self.group, self.cluster, self.row_id) if name is not None]
         return tuple(dict.fromkeys([*self.probs, *self.truth, *optional_columns]))
 
@@ -65,7 +64,6 @@ class ColumnRoles:
         return frozenset([*self.probs, *truth, *([self.weight] if self.weight else [])])
 
     def describe(self) -> dict[str, Any]:
-        """Return the columns by role, for a report."""
         truth = {"votes": "votes", "multilabel": "multilabel", "confidence": "correct"}.get(self.kind, "label")
         probs = "logits" if self.logits else "confidence" if self.kind == "confidence" else "probs"
         columns: dict[str, Any] = {probs: list(self.probs)}
@@ -80,7 +78,6 @@ class ColumnRoles:
 
 
 def numbered_suffixes(k: int) -> tuple[str, ...]:
-    """Return the suffixes "0", "1", … of k columns that are only numbered."""
     return tuple(str(i) for i in range(k))
 
 
@@ -117,7 +114,6 @@ class ColumnSelection:
 
     @property
     def has_logits(self) -> bool:
-        """Whether the columns are logits, from which probabilities are computed."""
         return self.logits is not None and self.logits is not False
 
     @property
@@ -141,13 +137,11 @@ class ColumnSelection:
         return kinds[0] if kinds else "classes"
 
     def resolve(self, table: Table) -> ColumnRoles:
-        """Return the columns of a table that match the names and patterns."""
         roles = self._find_roles(table)
         refuse_repeated_columns(table.name, table.columns, table.read_columns(roles.names))
         return roles
 
     def _find_roles(self, table: Table) -> ColumnRoles:
-        """Return the columns by role."""
         kind, finder = self.kind, _ColumnFinder(table)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
         weight, cluster = finder.find_one(self.weight, "weight"), finder.find_one(self.cluster, "cluster")
@@ -219,14 +213,10 @@ class _ColumnFinder:
         self._first_cells: dict[str, Any] = {}  # by column
 
     def _suggest_separator(self) -> str | None:
-        """Return the remedy for a text file whose columns another separator splits, or None."""
         return suggest_separator(self.table.columns) if self.table.format == "csv" else None
 
     def find_one(self, name: str | None, keyword: str) -> str | None:
-        """Return the column or field of that name, or None for None; raise TO304 if the table does not have it.
-
-        `keyword` is the keyword of `read` that names the column, for errors.
-        """
+        """Return the column or field for the `keyword` of `read`; raise TO304 if the table does not have it."""
         if name is not None and name not in self.column_names and self._find_cell(name) is NO_FIELD:
             raise InputError(
                 "TO304",
@@ -239,7 +229,6 @@ class _ColumnFinder:
         return name
 
     def _find_cell(self, name: str) -> Any:
-        """Return the first cell of a column or field, and `NO_FIELD` if the table does not have it."""
         column, path = split_path(name, self.column_names)
         if column not in self.table.columns:
             return NO_FIELD if path else self.table.partition.get(column, NO_FIELD)
@@ -251,7 +240,6 @@ class _ColumnFinder:
         return find_field(first_cell, path) if path else first_cell
 
     def _suggest_fields(self, name: str, keyword: str) -> str | None:
-        """Suggest the fields of the cells in which a field was not found; None if the cells have none."""
         parent, _ = split_path(name, self.column_names)
         fields = fields_of_cell(self._find_cell(parent))
         if parent == name or not fields:

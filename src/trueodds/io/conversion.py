@@ -35,7 +35,6 @@ class Place:
     allows_missing: bool = False  # whether a missing value becomes NaN instead of an error
 
     def missing_value_error(self, row: int, count: int) -> InputError:
-        """Create the error for a missing value."""
         return InputError(
             "TO308",
             f"Column {self.column!r} of {self.table_name} has missing values.",
@@ -44,16 +43,13 @@ class Place:
         )
 
     def wrong_type_error(self, got: str, fix: str = "Choose another column, or convert it to numbers.") -> InputError:
-        """Create the error for cells that are neither numbers nor text."""
         return InputError("TO307", f"Column {self.column!r} of {self.table_name} has the wrong type.", got, fix)
 
     def not_a_number_error(self, cell: str, row: int) -> InputError:
-        """Create the error for text in place of a number, with what it looks like."""
         got = f"{cell[:QUOTED_CHARACTERS]!r} in row {self.first_row + row}, which is not a number"
         return self.wrong_type_error(got, *number_text_remedies([cell], "pass decimal=','"))
 
     def type_change_error(self, row: int, first: str, later: str) -> InputError:
-        """Create the error for a cell of another type than the preceding ones."""
         return InputError(
             "TO309",
             f"Column {self.column!r} of {self.table_name} changes its type.",
@@ -62,7 +58,6 @@ class Place:
         )
 
     def length_error(self, row: int, got: int, first: int) -> InputError:
-        """Create the error for a list of another length than the first one."""
         return InputError(
             "TO310",
             f"Every list in column {self.column!r} of {self.table_name} must have the same length.",
@@ -72,7 +67,6 @@ class Place:
 
 
 def _count_text(count: int) -> str:
-    """Return how many values are missing, if there are several."""
     return f" ({count:,} such {'value' if count == 1 else 'values'} in the rows read together)" if count > 1 else ""
 
 
@@ -171,7 +165,6 @@ def _check_characters(cells: Iterable[str], place: Place) -> None:
 
 
 def _check_text_array(cells: Array, place: Place) -> Array:
-    """Check an array of text: each of its code points must be that of a character, and not a surrogate."""
     cells = np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("="))
     code_points = (
         cells.view(np.uint32).reshape(len(cells), -1) if cells.size and cells.dtype.itemsize else np.zeros((0, 1))
@@ -185,7 +178,6 @@ def _check_text_array(cells: Array, place: Place) -> Array:
 
 
 def _to_float(cell: Any, row: int, place: Place) -> float:
-    """Convert a cell to a float, or raise an error with its row."""
     try:
         return float(cell)
     except (OverflowError, ValueError):  # an integer of 309 digits or more, or a signaling NaN
@@ -195,7 +187,6 @@ def _to_float(cell: Any, row: int, place: Place) -> float:
 
 
 def _kind_of_cell(cell: Any) -> str:
-    """Return the kind of a cell: "bool", "int", "float", "text", "list", or "other"."""
     if isinstance(cell, (bool, np.bool_)):
         return "bool"
     if isinstance(cell, (int, np.integer)):
@@ -213,7 +204,6 @@ def _is_missing(cell: Any) -> bool:
 
 
 def describe_cell(cell: Any) -> str:
-    """Return the text of a cell of any type, for an error message."""
     try:
         text = str(cell)[:QUOTED_CHARACTERS]
     except ValueError:  # Python converts integers of at most 4,300 digits to text
@@ -222,7 +212,6 @@ def describe_cell(cell: Any) -> str:
 
 
 def _lists_to_matrix(cells: list[Any], place: Place) -> Array:
-    """Convert lists of equal length to the rows of a matrix."""
     width = len(cells[0])
     for row, cell in enumerate(cells):
         if len(cell) != width:
@@ -269,7 +258,6 @@ def parse_cells(cells: Sequence[str], kind: str, place: Place, decimal: str = ".
 
 
 def parse_error(cell: str, row: int, kind: str, place: Place, decimal: str = ".") -> InputError:
-    """Create the error for a text cell that cannot be parsed as its column's kind."""
     if cell.strip().lower() in MISSING_TEXTS:
         return place.missing_value_error(row, 1)
     if kind in NUMBER_KINDS:
@@ -346,7 +334,6 @@ def _parse(cell: str, kind: str, decimal: str) -> Any:
 
 
 def _parse_int(cell: str) -> int:
-    """Parse an integer of 64 bits; underscores are not allowed."""
     if "_" in cell:
         raise ValueError(cell)
     value = int(cell)
@@ -356,7 +343,6 @@ def _parse_int(cell: str) -> int:
 
 
 def _parse_float(cell: str) -> float:
-    """Parse a float; underscores are not allowed."""
     if "_" in cell:
         raise ValueError(cell)
     return float(cell)
@@ -379,7 +365,6 @@ def _parse_percent(cell: str) -> float:
 
 
 def _parse_starred(cell: str) -> float:
-    """Parse a number that may have a star before it."""
     return _parse_float(cell.strip().removeprefix("*"))
 
 

@@ -48,7 +48,6 @@ class CsvSettings:
 
     @property
     def is_default(self) -> bool:
-        """Whether both are to be detected."""
         return self.separator is None and self.decimal is None
 
 
@@ -68,7 +67,6 @@ class CsvFormat:
 
 
 def detect_format(path: str, settings: CsvSettings) -> CsvFormat:
-    """Return the format of a text file, from its first lines and the settings of the caller."""
     try:
         with open(path, "rb") as file:
             data = file.read(SAMPLE_BYTES)
@@ -128,7 +126,6 @@ def _skip_comments(body: str, separator: str | None) -> tuple[str, int]:
 
 
 def _partition_line(text: str) -> tuple[str, str, str]:
-    """Split text at its first line end."""
     match = re.search(r"\r\n|\r|\n", text)
     return (text[: match.start()], match[0], text[match.end() :]) if match else (text, "", "")
 
@@ -185,7 +182,6 @@ def _kinds_of_columns(records: Sequence[Sequence[str]], decimal: str) -> tuple[d
 
 
 def _number_notes(path: str, number_kinds: Mapping[str, str]) -> list[Note]:
-    """Return a note if numbers have a star before them; for percentages see `percent_note`."""
     if "starred" not in number_kinds.values():
         return []
     return [Note("TN313", f"Numbers of {path} have a star before them, such as *0.9; it was left out.")]

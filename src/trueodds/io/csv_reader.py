@@ -44,7 +44,6 @@ def _is_allowed_beside_quote(separator: str) -> Array:
 
 @cache
 def _cell_pattern(separator: str) -> re.Pattern[str]:
-    """Return the pattern of a quoted or an unquoted cell, and the delimiter after it."""
     sep = re.escape(separator)
     return re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"|([^"{sep}\r\n][^{sep}\r\n]*)?)({sep}|\r\n|\r|\n|\Z)')
 
@@ -60,7 +59,6 @@ class Chunk:
 
     @property
     def has_quotes(self) -> bool:
-        """Whether the chunk contains a quote."""
         return b'"' in self.data
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
@@ -89,7 +87,6 @@ class Chunk:
             start = position
 
     def line_number_in_file(self, number: int) -> int:
-        """Return the line number in the file, from 1, of a line of the chunk, from 0."""
         return _line_number_at(self.path, self.offset) + number
 
 
@@ -221,7 +218,6 @@ def _malformed_error(path: str, got: str, fix: str | None = None) -> InputError:
 
 
 def _line_number_at(path: str, offset: int) -> int:
-    """Return the line number, from 1, of a byte of the file."""
     line, last = 1, b""
     with open(path, "rb") as file:
         while block := file.read(min(CHUNK_BYTES, offset)):
@@ -238,10 +234,7 @@ _HEADER_BYTES = 1 << 16  # number of bytes read at a time for the header
 
 
 class CsvRows:
-    """The rows of a chunk as cells of text; every row is as long as the header.
-
-    `start` is the number of the first row in the file; `has_header` says that the chunk begins with the header.
-    """
+    """The rows of a chunk as cells of text, from row `start` of the file on; every row is as long as the header."""
 
     def __init__(self, chunk: Chunk, columns: Sequence[str], start: int, has_header: bool) -> None:
         self.chunk, self.columns, self.start, self.has_header = chunk, columns, start, has_header
@@ -252,7 +245,6 @@ class CsvRows:
 
     @property
     def cells(self) -> list[list[str]]:
-        """The cells, row by row."""
         if self._cells is None:
             records = self.chunk.records()
             if self.has_header:
@@ -263,7 +255,6 @@ class CsvRows:
         return self._cells
 
     def _check_n_cells(self, row: int, line: int, cells: list[str]) -> list[str]:
-        """Return the cells of a row; raise TO311 unless there is one per column."""
         if len(cells) != len(self.columns):
             raise InputError(
                 "TO311",
@@ -274,7 +265,6 @@ class CsvRows:
         return cells
 
     def _cell_count_remedy(self, row: int, cells: list[str]) -> str:
-        """Return the remedy for a row with another number of cells than columns."""
         separator = self.chunk.separator
         if row == 0 and separator in " \t" and len(cells) == len(self.columns) + 1:
             return "If rows begin with their names, as R's write.table writes them, write with row.names = FALSE."
@@ -308,12 +298,10 @@ class CsvTable(Table):
         self.columns = check_column_names(path, header)
 
     def number_notes(self, names: Collection[str]) -> list[Note]:
-        """Return a note on the columns whose cells are percentages."""
         columns = [name for name in self.columns if name in names and self._number_kind(name) == "percent"]
         return [percent_note(self.name, columns)] if columns else []
 
     def _number_kind(self, name: str) -> str:
-        """Return the form in which the numbers of a column are written."""
         return self.file_format.number_kinds.get(name, "number")
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
@@ -323,7 +311,6 @@ class CsvTable(Table):
             yield self._parse_batch(row_slices, names, kinds, start)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        """Yield chunks of all columns as unparsed text cells."""
         refuse_repeated_columns(self.name, self.columns, self.columns)
         for start, row_slices in self._slices_by_batch(size, CsvRows):
             yield self._with_decimal_points(self._cells_by_column(row_slices, self.columns), numeric, start)
@@ -351,18 +338,13 @@ class CsvTable(Table):
             yield columns
 
     def to_numbers(self, cells: Any, place: Place) -> Array:
-        """Parse text cells as numbers."""
         return parse_cells(cells, self._number_kind(place.column), place)
 
     def _rows_constructor(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
-        """Return the constructor of the rows of a chunk, for these columns."""
         return CsvRows
 
     def _slices_by_batch(self, size: int, make_rows: Callable[..., CsvRows]) -> Iterator[tuple[int, list[RowSlice]]]:
-        """Yield the number of the first row of each batch of `size` rows, and the slices of chunks that make it up.
-
-        `make_rows` is the constructor of `CsvRows`, or has its parameters.
-        """
+        """Yield the number of the first row of each batch of `size` rows, and the slices of chunks that make it up."""
         row_slices: list[RowSlice] = []
         batch_start, n_in_batch, rows_read = 0, 0, 0
         for number, chunk in enumerate(read_chunks(self.name, None, self.file_format)):
@@ -389,7 +371,6 @@ class CsvTable(Table):
         return {name: parse_cells(cells[name], kinds[name], self.place(name, start), decimal) for name in names}
 
     def _cells_by_column(self, row_slices: list[RowSlice], names: Sequence[str]) -> dict[str, list[str]]:
-        """Return the cells of the rows in these slices, by column."""
         column_index = {name: i for i, name in enumerate(self.columns)}
         rows = [row for part in row_slices for row in part.rows.cells[part.start : part.stop]]
         return {name: [row[column_index[name]] for row in rows] for name in names}

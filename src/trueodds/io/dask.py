@@ -59,7 +59,6 @@ class DaskSource(PartitionedSource):
 
     @property
     def partitions(self) -> int:
-        """Number of partitions."""
         return len(self._openers)
 
     def sum_partitions(
@@ -86,14 +85,12 @@ class DaskSource(PartitionedSource):
         return future.result()
 
     def iterate_tables(self) -> Iterator[Table]:
-        """Yield the tables of each partition, computed one at a time and sent to this process."""
         for opener in self._openers:
             (open_tables,) = dask.compute(opener)
             yield from open_tables()
 
 
 def _active_client() -> Any:
-    """Return the client of the active cluster, or None."""
     try:
         from distributed import get_client
 
@@ -103,7 +100,6 @@ def _active_client() -> Any:
 
 
 def _report_progress(counts: Sequence[Any], progress: RowProgress) -> None:
-    """Report the number of processed rows whenever a partition is finished."""
     from distributed import as_completed
 
     done = 0
@@ -131,5 +127,4 @@ def _first_record(bag: Any) -> list[Any]:
 
 
 def open_source(data: Any, reading: ReadingSettings) -> DaskSource:
-    """Return the source of a collection or of a list of files."""
     return DaskSource(data, reading)

@@ -44,7 +44,6 @@ _CONVERSION_REMEDIES = {  # unsupported formats with advice, which is more helpf
 
 
 def open_tables(path: str | os.PathLike[str], csv_settings: CsvSettings = DETECTED) -> list[Table]:
-    """Return a table for each file that matches the path or pattern, sorted by name."""
     files = matching_files(path)
     formats = [format_of(file) for file in files]  # all of them, so that an unknown format is refused before opening
     tables = []
@@ -92,7 +91,6 @@ def format_of(path: str, error_code: str = "TO302") -> str:
 
 
 def require_pyarrow(name: str) -> None:
-    """Raise an error with the install command if pyarrow is missing."""
     if not _has_pyarrow():
         raise InputError("TO306", f"{name} needs pyarrow, which is not installed.", "", install_command("files"))
 
@@ -155,7 +153,6 @@ def _folder_error(folder: str) -> InputError:
 
 
 def _table_constructor(file_format: str, csv_settings: CsvSettings) -> Callable[[str], Table]:
-    """Return the function that opens a file of this format as a table."""
     if file_format == "npz":
         from trueodds.io.arrays import NpzTable
 

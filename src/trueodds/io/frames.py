@@ -64,17 +64,14 @@ class FrameTable(Table):
         self._frame = frame
 
     def categories(self, name: str) -> list[Any] | None:
-        """Return the categories of a column; a field in its cells has none."""
         if name not in self._native_names:
             return None
         return label_categories(self._frame[self._native_names[name]].to_native())
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Yield batches of slices of the columns."""
         return _iterate_slices(self, self._frame, self._native_names, names, size, 0)
 
     def first_cell(self, column: str) -> Any:
-        """Return the first cell of a column."""
         return next(iter(self._frame[:ROWS_OF_FIRST_CELL][self._native_names[column]].drop_nulls().to_list()), None)
 
 
@@ -109,7 +106,6 @@ class LazyTable(Table):
                 start += len(frame)
 
     def first_cell(self, column: str) -> Any:
-        """Return the first cell of a column of structs or lists; other columns are not read."""
         if not self._schema[column].is_nested():
             return None
         with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
@@ -130,19 +126,16 @@ class RelationTable(Table):
         self._relation = relation
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Select only the named columns."""
         from trueodds.io.arrow_table import arrow_batches
 
         return arrow_batches(self, self._record_batches(self.read_columns(names), size), size, names)
 
     def first_cell(self, column: str) -> Any:
-        """Return the first cell of a column."""
         from trueodds.io.arrow_table import first_value
 
         return first_value(self._record_batches([column], ROWS_OF_FIRST_CELL))
 
     def _record_batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
-        """Yield record batches of at most `size` rows of these columns."""
         from trueodds.io.files import require_pyarrow
 
         require_pyarrow(self.name)
@@ -155,7 +148,6 @@ class RelationTable(Table):
 
 
 def _text_columns(schema: Any) -> frozenset[str]:
-    """Return the columns of a narwhals schema that hold text."""
     import narwhals as nw
 
     return frozenset(str(name) for name, dtype in schema.items() if dtype in (nw.String, nw.Categorical, nw.Enum))
@@ -164,11 +156,7 @@ def _text_columns(schema: Any) -> frozenset[str]:
 def _iterate_slices(
     table: Table, frame: Any, native_names: Mapping[str, Any], names: Sequence[str], size: int, start: int
 ) -> Iterator[ColumnBatch]:
-    """Yield slices of at most `size` rows; the first row of the frame is row `start` of the table.
-
-    `native_names` maps the columns to the names that the frame gives them, and `names` are the columns to be read, or
-    fields in their cells.
-    """
+    """Yield slices of at most `size` rows of the columns or fields `names`; `native_names` are those of the frame."""
     paths_of_column = paths_by_column(names, native_names)
     for offset in range(0, len(frame), size):
         piece = frame[offset : offset + size]

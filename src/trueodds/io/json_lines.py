@@ -35,7 +35,6 @@ class JsonLinesTable(Table):
         self.text_columns = _text_keys(fields)
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Yield batches of the values of the named keys; other keys are ignored."""
         first_kinds: dict[str, str] = {}  # "text" or "numbers" in the first batch, by column
         for start, records in self._batches_of_records(size):
             cells = {name: [record.get(name, NO_FIELD) for _, record in records] for name in names}
@@ -58,7 +57,6 @@ class JsonLinesTable(Table):
             yield {name: [record.get(name) for _, record in records] for name in self.columns}
 
     def first_cell(self, column: str) -> Any:
-        """Return the first value of a key that is not null."""
         if (value := self._first_fields.get(column)) is not None:
             return value
         records = islice(self.records(), ROWS_OF_FIRST_CELL)
@@ -88,7 +86,6 @@ class JsonLinesTable(Table):
             yield start, records
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield each object with its line number."""
         try:
             with open(self.name, encoding="utf-8-sig") as lines:
                 for number, line in enumerate(lines, start=1):
@@ -113,7 +110,6 @@ class JsonLinesTable(Table):
         return record
 
     def _invalid_record_error(self, number: int, got: str) -> InputError:
-        """Return the error of a line or record that is not a JSON object."""
         return InputError(
             "TO311",
             f"{self.unit.capitalize()} {number} of {self.name} is not a JSON object.",
@@ -123,7 +119,6 @@ class JsonLinesTable(Table):
 
 
 def _text_keys(fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the keys of a record whose values are text."""
     return frozenset(name for name, value in fields.items() if isinstance(value, str))
 
 
@@ -141,7 +136,6 @@ class RecordTable(JsonLinesTable):
         self.columns, self.text_columns = tuple(self._first_fields), _text_keys(self._first_fields)
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield each record with its number, from 1."""
         for number, record in enumerate(self._records, start=1):
             if not isinstance(record, dict):
                 raise self._invalid_record_error(number, f"a {type(record).__name__}")

@@ -57,7 +57,6 @@ def models_by_name(data: Any) -> dict[str, Any] | None:
 
 
 def refuse_several_models(data: Any) -> None:
-    """Raise an error if several models were passed to a function of one model."""
     if models := models_by_name(data):
         raise InputError(
             "TO205",

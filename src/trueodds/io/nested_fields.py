@@ -25,7 +25,6 @@ SPARSE_VECTOR, DENSE_VECTOR = 0, 1  # values of the key "type"
 
 
 def to_python(value: Any) -> Any:
-    """Convert a NumPy scalar or array to a Python value or list."""
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
@@ -71,7 +70,6 @@ class ClassScores:
         self._n_read: Counter[int] = Counter()
 
     def find(self, cell: Any, name: str) -> Any:
-        """Return the score of a class, or `NO_FIELD`."""
         if id(cell) not in self._scores:
             self._scores[id(cell)] = scores_by_class(cell)
         scores = self._scores[id(cell)]

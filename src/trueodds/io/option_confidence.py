@@ -51,9 +51,6 @@ def read_option_log_probs(
 ) -> tuple[list[list[float]], list[int]]:
     """Return the log-probabilities of each question's options, and the index of the correct one.
 
-    `options_field` lists the log-probabilities, `correct_answer_field` has the number or name of the correct option,
-    and `choices_field` lists the names of the options, if they have names.
-
     >>> read_option_log_probs([Record("a", 0, None, {"z": [["-0.1", "True"], [-3, False]], "y": "0"})], "z", "y", None)
     ([[-0.1, -3.0]], [0])
     """
@@ -108,7 +105,6 @@ def option_number_notes(
 
 
 def shared_option_names(rows: list[Record], choices_field: str) -> tuple[str, ...] | None:
-    """Return the names of the options if they are the same and distinct for every question, else None."""
     first_names = _option_names(rows[0], choices_field)
     all_same = len(set(first_names)) == len(first_names) and all(
         _option_names(row, choices_field) == first_names for row in rows
@@ -117,7 +113,6 @@ def shared_option_names(rows: list[Record], choices_field: str) -> tuple[str, ..
 
 
 def _option_names(record: Record, choices_field: str) -> list[str]:
-    """Return the names of the options in a record, without surrounding blanks."""
     return [record.to_name(choices_field, choice).strip() for choice in record.list_value(choices_field)]
 
 

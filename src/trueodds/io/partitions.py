@@ -24,14 +24,12 @@ TableOpener = Callable[[], Sequence[Table]]  # returns the tables of one partiti
 
 
 def open_file(path: str, csv_settings: CsvSettings) -> Sequence[Table]:
-    """Return the tables of a file that a worker reads itself."""
     from trueodds.io import files
 
     return files.open_tables(path, csv_settings)
 
 
 def open_frame(data: Any, name: str) -> Sequence[Table]:
-    """Return the table of a data frame or list of records on a worker."""
     from trueodds.io.frames import open_table
     from trueodds.io.json_lines import RecordTable
 
@@ -84,7 +82,6 @@ class ReadingSettings:
     first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
 
     def make_source(self, tables: Sequence[Table]) -> TableSource:
-        """Return the source of the rows of these tables."""
         names = ("classes", "sum_tolerance", "batch_rows", "missing")
         settings_used = {name: getattr(self, name) for name in names}
         table_source = TableSource(tables, self.selection, **settings_used)
@@ -95,11 +92,7 @@ class ReadingSettings:
     def sum_partition(
         self, step: Callable[..., Any], keyed: bool, number: int, open_tables: TableOpener
     ) -> PartitionSum:
-        """Sum the results of `step` over the batches of partition `number`.
-
-        With `keyed`, `step` also gets the ids of the rows. An InputError is returned in the result, so that the engine
-        does not retry.
-        """
+        """Sum `step` over a partition; an InputError is in the result, so that the engine does not retry."""
         result, rows, n_probabilities = None, 0, 0
         try:
             tables = open_tables()
@@ -155,22 +148,17 @@ class PartitionedSource(Source):
     def sum_partitions(
         self, sum_partition: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
     ) -> PartitionSum:
-        """Return `sum_parts` of `sum_partition(number, open_tables)` over all partitions.
-
-        `open_tables()` returns the tables of a partition.
-        """
+        """Return `sum_parts` of `sum_partition(number, open_tables)` over all partitions."""
 
     @property
     @abstractmethod
-    def partitions(self) -> int:
-        """Number of partitions."""
+    def partitions(self) -> int: ...
 
     @abstractmethod
     def iterate_tables(self) -> Iterator[Table]:
         """Yield the tables of each partition in this process, one partition at a time."""
 
     def reduce(self, step: Callable[..., Any], progress: RowProgress | None = None, *, keyed: bool = False) -> Any:
-        """Run `step` on the batches of each partition on its worker, and sum the results."""
         total = self.sum_partitions(partial(self.reading.sum_partition, step, keyed), progress)
         if total.problem is not None:
             raise total.problem
@@ -188,15 +176,12 @@ class PartitionedSource(Source):
         return total.value
 
     def batches(self) -> Iterator[Predictions]:
-        """Yield the rows in this process, partition by partition."""
         return self._local_source().batches()
 
     def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
-        """Yield the rows with their ids in this process, partition by partition."""
         return self._local_source().batches_with_ids()
 
     def collect(self, progress: RowProgress | None = None) -> Predictions:
-        """Return all rows in this process, validated together."""
         return self._local_source().collect(progress)
 
     def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
@@ -205,11 +190,9 @@ class PartitionedSource(Source):
 
     @property
     def n_probabilities(self) -> int | None:
-        """Number of rows times number of classes, once the rows have been counted."""
         return self._n_probabilities
 
     def describe(self) -> dict[str, Any]:
-        """Return what is read: file, format, rows, columns and notes."""
         return {
             "file": self._files[0] if len(self._files) == 1 else self._files or None,
             "format": self._format,
@@ -219,7 +202,6 @@ class PartitionedSource(Source):
         }
 
     def _local_source(self) -> TableSource:
-        """Return a source that reads the partitions one after the other on this machine."""
         tables = [table for table in self.iterate_tables() if table.rows != 0]
         if not tables:
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
@@ -227,7 +209,6 @@ class PartitionedSource(Source):
 
 
 def _result_count_error(got: str, quantity: str) -> InputError:
-    """Return the error of an engine that returned no result or several; `quantity` says which."""
     return InputError(
         "TO330",
         f"The engine returned {quantity} result where there must be one.",

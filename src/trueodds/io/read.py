@@ -206,7 +206,6 @@ def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> S
 
 
 def _open_tables(data: Any, csv_settings: CsvSettings) -> list[Table]:
-    """Open the tables of paths, of a mapping of arrays or of a data frame."""
     paths = files.as_paths(data)
     if paths is not None:
         return [table for path in paths for table in files.open_tables(path, csv_settings)]
@@ -237,14 +236,12 @@ def _check_columns_are_named(selection: ColumnSelection) -> ColumnSelection:
 
 
 def _not_a_column_name_error(setting: str, got: Any) -> InputError:
-    """Return the error of an array, or another object, in place of the name of a column."""
     return InputError(
         "TO203", f"{setting} must name a column.", type(got).__name__, "Arrays go with a pair (y_true, y_prob) only."
     )
 
 
 def _unused_setting_error(setting: str, kind: str) -> InputError:
-    """Return the error of a setting that the kind of predictions does not use."""
     return InputError("TO205", f"{setting} has no meaning with {kind}.", f"both {setting} and {kind}", "Leave it out.")
 
 

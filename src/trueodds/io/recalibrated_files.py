@@ -34,33 +34,13 @@ def rewrite(
     percent: PercentScale | None = None,
     progress: RowProgress | None = None,
 ) -> tuple[int, tuple[Note, ...]]:
-    """Write the rows of a file again with recalibrated probabilities; return their number, and notes on the cells.
+    """Write the rows of files again with recalibrated probabilities; return their number, and notes on the cells.
 
-    The other columns, the names and the order stay; the columns of probabilities hold the new values in float64.
-    Columns of logits become columns of probabilities, named ``p_…`` instead. No label is needed: read with
-    ``label=None``.
-
-    Parameters
-    ----------
-    source : Source
-        A file, or several that are written into one.
-    transform : callable
-        From (n, K) float64 probabilities to (n, K), for instance a fitted calibrator's `predict_proba`.
-    out : path
-        .parquet, .csv, .jsonl, .ndjson, .arrow, .feather or .npz. The file appears when it is complete, or not at all;
-        it may be the one that is read.
-    logits : bool, default=False
-        Whether `transform` takes the logits of the file instead of probabilities.
-    percent : PercentScale, optional
-        If given, a confidence of 70 means 70 %, in the input and in the output. It counts values that may be fractions.
-    progress : callable, optional
-        Called with the number of rows written, and of all rows if known.
-
-    Raises
-    ------
-    InputError
-        TO314 for a source that is no file, an unknown suffix, or rows that the format cannot hold; TO317 if no
-        percentage is above 1.
+    `transform` maps probabilities (n, K), or with `logits` the logits of the file, to (n, K). The other columns, the
+    names and the order stay; the columns of probabilities hold the new values in float64. Columns of logits become
+    columns of probabilities, named ``p_…`` instead. No label is needed: read with ``label=None``. The file appears when
+    it is complete, or not at all; it may be the one that is read. With `percent` a confidence of 70 means 70 %, in the
+    input and in the output; it counts values that may be fractions.
     """
     if not isinstance(source, TableSource):
         raise InputError("TO314", "Only files can be rewritten.", source.name, "Use predict_proba on the array.")
@@ -81,10 +61,7 @@ def rewrite(
 def _transform_chunks(
     source: TableSource, transform: Callable[[Array], Any], file_format: str, logits: bool, percent: PercentScale | None
 ) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the columns of each chunk with the transformed probabilities, and the number of its rows.
-
-    `file_format` is the format that is written. For the other arguments see `rewrite`.
-    """
+    """Yield the columns of each chunk with the transformed probabilities, and the number of its rows."""
     if percent is not None and any(table.number_notes(source.roles.probs) for table in source.tables):
         # Read as records, which count percentages with and without a sign apart.
         raise Place(source.name, source.roles.probs[0]).wrong_type_error("percentages as text")
@@ -178,7 +155,7 @@ def check_and_convert_probabilities(
 def _replace_columns(
     chunk: dict[str, Any], roles: ColumnRoles, transformed: Array, ndim: int, name: str
 ) -> dict[str, Any]:
-    """Return a chunk of the table `name` with recalibrated probabilities (n, K) in place of the original columns.
+    """Return a chunk of the table with recalibrated probabilities (n, K) in place of the original columns.
 
     `ndim` is 1 if the table has a single column with the probability of the second class, else 2.
     """
@@ -201,7 +178,6 @@ def _replace_columns(
 
 
 def output_column_names(roles: ColumnRoles) -> tuple[str, ...]:
-    """Return the names of the written probability columns: those that were read, but p_… in place of logits."""
     if not roles.logits:
         return roles.probs
     if len(roles.probs) == 1:

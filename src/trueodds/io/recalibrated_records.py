@@ -31,11 +31,6 @@ def recalibrate_stated(
 
     `transform` maps fractions (n,) to fractions (n,). Percentages are written as numbers from 0 to 100. Records that
     abstain (see `read_answers`) are unchanged.
-
-    Raises
-    ------
-    InputError
-        TO307, TO308 and TO317 for the confidences; TO319 if every record abstains; TO314 if the file cannot be written.
     """
     records, answered_numbers = _answered_records(data, abstained, confidence, csv_settings)
     answered_rows = [records[i] for i in answered_numbers]
@@ -59,16 +54,8 @@ def recalibrate_options(
 ) -> tuple[int, list[Note]]:
     """Write records with the recalibrated probabilities of their options in new fields ``p_…``.
 
-    The number of the records and notes on the cells are returned.
-
     `transform` maps log-probabilities (n, K) to probabilities (n, K) of the classes. Records that abstain have empty
     fields.
-
-    Raises
-    ------
-    InputError
-        TO315 and TO316 for the log-probabilities; TO607 for another number of options than classes; TO313 if a record
-        already has such a field; TO319 if every record abstains; TO314 if the file cannot be written.
     """
     records, answered_numbers = _answered_records(data, abstained, options, csv_settings)
     log_probs = [option_log_probs(records[i], options) for i in answered_numbers]

@@ -31,7 +31,6 @@ class Record:
 
     @property
     def location(self) -> str:
-        """The location of the record, for error messages."""
         line = f" (line {self.line})" if self.line is not None else ""
         return f"row {self.row}{line} of {self.source}"
 
@@ -77,7 +76,6 @@ class Record:
             raise self.wrong_type_error(field, value, "Write a number that a float can represent.") from None
 
     def to_text(self, field: str, value: Any) -> str:
-        """Convert a value of the field to text."""
         try:
             return str(value)
         except ValueError:  # Python converts integers of at most 4,300 digits to text
@@ -102,7 +100,6 @@ class Record:
         return self.to_name(field, value)
 
     def list_value(self, field: str, *, is_confidence: bool = False) -> list[Any]:
-        """Return the list in the field."""
         value = self.value(field, is_confidence=is_confidence)
         if not isinstance(value, list):
             raise self.wrong_type_error(field, value, "Choose a field that holds a list.")
@@ -118,7 +115,6 @@ class Record:
         return is_true
 
     def wrong_type_error(self, field: str, value: Any, fix: str) -> InputError:
-        """Create the error for a value of an invalid type."""
         return InputError(
             "TO307", f"The field {field!r} has the wrong type.", f"{describe_cell(value)} in {self.location}", fix
         )
@@ -178,7 +174,6 @@ def _records_of_json_document(path: str) -> Iterator[Record]:
 
 
 def _records_in_memory(data: Any) -> Iterator[Record]:
-    """Iterate over a list of dicts as records."""
     if not isinstance(data, Iterable) or isinstance(data, (Mapping, bytes)) or hasattr(data, "columns"):
         fix = "Give a path, such as answers.jsonl, or a list of dicts; a frame has .to_dict('records')."
         raise InputError("TO302", "Answers are read from files or from a list of dicts.", type(data).__name__, fix)

@@ -66,9 +66,6 @@ def has_sample_lists(records: list[Record], samples_field: str) -> bool:
 def single_samples(names: Sequence[str | None], answered_names: Sequence[str]) -> set[str]:
     """Return the questions of which a single sample is an answer, although several were drawn.
 
-    `names` has the question of each sample, or None for a sample without an answer that names no question, and
-    `answered_names` the question of each sample with an answer.
-
     >>> single_samples(["a", "a", "b"], ["a", "b"])
     {'a'}
     """
@@ -85,8 +82,7 @@ def sample_agreement(
 ) -> SampleAgreement:
     """Return the share of each question's most frequent answer, and whether that answer is correct.
 
-    `samples_field` has one sampled answer or lists all of a question. `grade_field` says whether each is correct;
-    without it samples are compared with the `correct_answer_field`. `question_fields` identify the question.
+    Without a `grade_field`, samples are compared with the `correct_answer_field`.
 
     >>> records = [Record("a", 0, None, {"s": ["4", "5", "4 "], "y": 4})]
     >>> agreement = sample_agreement(records, "s", "y", None, ())
@@ -125,7 +121,6 @@ def sample_agreement(
 def _samples_of_record(
     record: Record, samples_field: str, correct_answer_field: str, grade_field: str | None
 ) -> _QuestionSamples:
-    """Return the samples of a question whose record lists them all."""
     values = record.list_value(samples_field, is_confidence=True)
     if len(values) == 1 and isinstance(values[0], list):  # one request whose repeats are a nested list
         values = values[0]
@@ -153,7 +148,6 @@ def _samples_by_question(
     grade_field: str | None,
     question_fields: Sequence[str],
 ) -> list[_QuestionSamples]:
-    """Return the samples of each question, from records of one sample each."""
     if not question_fields:
         received = f"one {type(records[0].value(samples_field)).__name__} in {records[0].location}"
         fix = "Pass the field that identifies the question as question=, or a field that lists the samples."

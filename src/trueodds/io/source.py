@@ -101,20 +101,16 @@ class InMemorySource(Source):
             start = stop
 
     def collect(self, progress: RowProgress | None = None) -> Predictions:
-        """Return the predictions."""
         if progress is not None:
             progress(self._preds.n, self._preds.n)
         return self._preds
 
     def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
-        """Return the predictions, or None if they have more than `limit` probabilities."""
         return self.collect(progress) if self.n_probabilities <= limit else None
 
     @property
     def n_probabilities(self) -> int:
-        """Number of rows times number of classes."""
         return self._preds.n * self._preds.k
 
     def describe(self) -> dict[str, Any]:
-        """Return a description of the predictions: rows, columns and notes."""
         return {"file": None, "format": "Predictions", "rows": self.rows, "columns": {}, "notes": []}

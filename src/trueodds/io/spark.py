@@ -49,12 +49,10 @@ class SparkTable(Table):
         self._frame = frame
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Yield batches as views of Spark's Arrow memory."""
         renamed = (batch.rename_columns(list(self.columns)) for batch in self._batches)
         return arrow_batches(self, renamed, size, names)
 
     def first_cell(self, column: str) -> Any:
-        """Return the first cell of a column of structs, arrays or maps; None for other types, which have no fields."""
         if self._frame is None or type(self._frame.schema[column].dataType).__name__ not in NESTED_TYPES:
             return None
         rows = self._frame.select(_quoted_column(column)).limit(1).collect()
@@ -137,19 +135,16 @@ def _make_row_summer(
 def _sum_file(
     numbered: tuple[int, str], sum_partition: Callable[[int, TableOpener], PartitionSum], csv_settings: CsvSettings
 ) -> NumberedSum:
-    """Sum up a file on a worker, given its number and path."""
     number, path = numbered
     return number, pickle.dumps(sum_partition(number, partial(open_file, path, csv_settings)))
 
 
 def _add_sums(sums: Iterable[NumberedSum]) -> Iterator[NumberedSum]:
-    """Yield the sum of the sums of one group, with the number of the group."""
     numbers, parts = zip(*sums, strict=True)
     yield numbers[0], pickle.dumps(sum_parts(map(pickle.loads, parts)))
 
 
 def _to_record_batch(part: PartitionSum) -> Any:
-    """Return the sum of one partition as a record batch of `SUM_SCHEMA`."""
     return pa.record_batch(
         [pa.array([part.partition_numbers[0]], pa.int64()), pa.array([pickle.dumps(part)], pa.binary())], ["id", "sum"]
     )
@@ -180,5 +175,4 @@ def _readable_column(name: str, kind: str) -> Any:
 
 
 def open_source(data: Any, reading: ReadingSettings) -> SparkSource:
-    """Return the source of a data frame or of a list of files."""
     return SparkSource(data, reading)

@@ -71,7 +71,6 @@ class PercentScale:
             self.n_doubtful += 1
 
     def add_column(self, percentages: Array, source: str, first_row: int) -> None:
-        """Count a column of percentages, whose first is in `first_row` of `source`."""
         doubtful = np.flatnonzero((percentages > 0) & (percentages <= 1))
         if len(doubtful) and not self.n_doubtful:
             row = int(doubtful[0])
@@ -113,7 +112,6 @@ class PercentScale:
 
 
 def _without_percent_sign(value: object) -> object:
-    """Return a text without the percent sign at its end; any other value is returned unchanged."""
     return value.strip().removesuffix("%") if isinstance(value, str) and value.strip().endswith("%") else value
 
 
@@ -139,7 +137,6 @@ def _not_a_number_error(rows: list[Record], values: list[object], invalid: list[
 
 
 def _out_of_range_remedy(number: float, percent: bool) -> str:
-    """Return the remedy for a number outside the scale."""
     if number < 0 and not percent:
         return "Write exp(x) in place of a log-probability x. Values are never clipped."
     if percent or number > 100:

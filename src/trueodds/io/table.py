@@ -45,7 +45,6 @@ class Table(ABC):
         return None
 
     def read_columns(self, names: Sequence[str]) -> list[str]:
-        """Return the columns that hold these columns or fields, each once."""
         return list(paths_by_column(names, self.columns))
 
     @abstractmethod
@@ -118,7 +117,6 @@ def refuse_repeated_columns(name: str, columns: Sequence[str], names_to_read: It
 
 
 def slice_batches(columns: Mapping[str, Array], size: int) -> Iterator[ColumnBatch]:
-    """Yield batches of arrays in memory, as views."""
     n = max((len(column) for column in columns.values()), default=0)
     for start in range(0, n, size):
         yield {name: column[start : start + size] for name, column in columns.items()}

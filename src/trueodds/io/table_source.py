@@ -104,21 +104,16 @@ class TableSource(Source):
         return None if is_text and suffixes is not None else categories  # names of columns are matched by name
 
     def use_columns_of(self, first_name: str, first_roles: ColumnRoles) -> None:
-        """Read the columns in the roles and the order that they have in the first table of a partitioned source.
-
-        Raises TO309 if this source has other columns.
-        """
+        """Read the columns as in the first table of a partitioned source; raise TO309 for other columns."""
         check_same_columns(first_name, first_roles.names, self.name, self.roles.names)
         self._note_order(first_name, first_roles, self.name, self.roles)
         self.roles = first_roles
 
     def _note_order(self, first_name: str, first_roles: ColumnRoles, name: str, roles: ColumnRoles) -> None:
-        """Remember the first table whose columns of probabilities are in another order than those of the first."""
         if roles.probs != first_roles.probs and self._orders is None:
             self._orders = ((first_name, first_roles.probs), (name, roles.probs))
 
     def batches(self) -> Iterator[Predictions]:
-        """Yield the rows in order in validated batches; errors name the file and the row of the file."""
         yield from self.batches_after(0)
 
     def batches_after(self, skip_rows: int) -> Iterator[Predictions]:
@@ -151,18 +146,15 @@ class TableSource(Source):
         } | ({} if self._missing is None else {"missing": self._missing})
 
     def collect(self, progress: RowProgress | None = None) -> Predictions:
-        """Return all rows, validated together, so that notes count over all of them."""
         preds = self._collect_blocks(None, progress)
         assert preds is not None
         return preds
 
     def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
-        """Return all rows if they have at most `limit` probabilities, else None; reads little more than the limit."""
         known = self.n_probabilities
         return None if known is not None and known > limit else self._collect_blocks(limit, progress)
 
     def _collect_blocks(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
-        """Validate all rows together; None if they have more than `limit` probabilities."""
         blocks: list[Block] = []
         rows_read = 0
         for block in self.blocks():
@@ -179,11 +171,9 @@ class TableSource(Source):
 
     @property
     def n_probabilities(self) -> int | None:
-        """Number of rows times number of classes, if known without reading."""
         return None if self.rows is None else self.rows * self._n_classes
 
     def describe(self) -> dict[str, Any]:
-        """Return what is read: file, format, rows, columns and notes."""
         files = [table.name for table in self.tables]
         return {
             "file": files[0] if len(files) == 1 else files,
@@ -195,7 +185,6 @@ class TableSource(Source):
 
     @property
     def max_batch_rows(self) -> int:
-        """The maximum number of rows of a batch."""
         if self.rows is None and len(self.roles.probs) == 1:
             return self._batch_rows  # the length of the lists is unknown before reading
         return min(self._batch_rows, max(MIN_BATCH_ROWS, MAX_BATCH_PROBABILITIES // self._n_classes))
@@ -207,7 +196,6 @@ class TableSource(Source):
 
     @property
     def _n_classes(self) -> int:
-        """Number of classes, which may require reading the first row."""
         if len(self.roles.probs) > 1:
             return len(self.roles.probs)
         if self._cached_n_classes is None:
@@ -285,13 +273,11 @@ class TableSource(Source):
         """Return the rows of a block as Predictions, with their ids; an error names the file and its row.
 
         `is_part` says that other blocks are validated separately: an error then also names the range of these rows.
-        `copy` is as for `Predictions`.
         """
         preds = self._validate_columns(block, is_part=is_part, copy=copy)
         return preds if block.row_id is None else preds.with_row_id(block.row_id)
 
     def _validate_columns(self, block: Block, *, is_part: bool, copy: bool) -> Predictions:
-        """Return the rows of a block as Predictions without ids."""
         if block.y is None:
             raise self._no_outcome_error()
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
@@ -380,7 +366,6 @@ class TableSource(Source):
         )
 
     def _missing_rows_error(self, skip_rows: int) -> InputError:
-        """Return the error of a resumed tally whose rows are no longer there."""
         problem = f"{self.name} does not have the rows that were tallied before."
         return InputError("TO331", problem, f"a count of {skip_rows:,} rows", "Remove the state to start again.")
 

@@ -26,20 +26,7 @@ LABEL_KEYS = ("labels", "label", "targets", "target")
 
 
 def check_tensors(scores: Any, target: Any, weight: Any = None) -> None:
-    """Check that scores, labels and weights are tensors without gradients on one device.
-
-    Parameters
-    ----------
-    scores, target : Tensor
-        Logits or probabilities, and labels.
-    weight : Tensor, optional
-        Weights of the rows.
-
-    Raises
-    ------
-    InputError
-        TO341 for an object that is not a tensor, TO340 for a tensor that requires grad, TO342 for several devices.
-    """
+    """Raise TO341, TO340 or TO342 unless all are tensors without gradients on one device."""
     tensors = {"the predictions": scores, "target": target} | ({} if weight is None else {"weight": weight})
     for name, value in tensors.items():
         if not isinstance(value, torch.Tensor):
@@ -71,32 +58,8 @@ def to_predictions(
 ) -> Predictions:
     """Return tensors as validated predictions.
 
-    Parameters
-    ----------
-    scores : Tensor of shape (n,) or (n, K)
-        Logits or probabilities. bfloat16 is converted to float32, which is exact.
-    target : Tensor of shape (n,) or (n, K)
-        Labels, or votes; for multilabel predictions 0 and 1.
-    weight : Tensor of shape (n,), optional
-        Weights of the rows.
-    logits : bool, default=False
-        Whether the scores are logits. They are never guessed from their values.
-    kind : {"classes", "confidence", "multilabel"}, default="classes"
-        What the scores are: of exclusive classes, of a correct answer, or of independent labels.
-    classes : tuple, optional
-        Names of the classes in the order of the columns. Labels are read as by `Predictions`.
-    copy : bool, default=True
-        Whether to copy tensors on the CPU, which a data loader may fill again. With False, do not change them.
-
-    Returns
-    -------
-    Predictions
-        The validated predictions.
-
-    Raises
-    ------
-    InputError
-        TO340 to TO342 for invalid tensors, TO101 to TO116 for invalid values.
+    The scores are logits only if `logits` says so: they are never guessed from their values. bfloat16 is converted to
+    float32, which is exact. `copy` is whether to copy tensors on the CPU, which a data loader may fill again.
     """
     check_tensors(scores, target, weight)
     p, y, w = tensor_to_array(scores), tensor_to_array(target), None if weight is None else tensor_to_array(weight)
@@ -165,17 +128,14 @@ class TensorSource(Source):
                 raise InputError(problem.code, problem.problem, problem.got, fix) from None
 
     def collect(self, progress: RowProgress | None = None) -> Predictions:
-        """Return all rows."""
         preds = self._collect(None, progress)
         assert preds is not None
         return preds
 
     def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
-        """Return all rows if they have at most `limit` probabilities, else None."""
         return self._collect(limit, progress)
 
     def _collect(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
-        """Concatenate the batches; None as soon as they exceed the limit."""
         parts: list[Predictions] = []
         n_rows = 0
         for batch in self.batches():
@@ -191,11 +151,9 @@ class TensorSource(Source):
 
     @property
     def n_probabilities(self) -> int | None:
-        """Number of rows times number of classes, which is unknown before reading."""
         return None
 
     def describe(self) -> dict[str, Any]:
-        """Return a description of the batches: rows, columns and notes."""
         return {"file": None, "format": "tensors", "rows": self.rows, "columns": {}, "notes": []}
 
     def _tensors(self) -> Iterator[tuple[Any, Any]]:
@@ -259,7 +217,6 @@ def open_source(data: Any, reading: Any) -> Source:
 
 
 def _count_rows(batches: Any) -> int | None:
-    """Return the number of rows of a loader, if it is known without reading."""
     if not isinstance(batches, torch.utils.data.DataLoader) or batches.drop_last:
         return None
     if type(batches.batch_sampler) is not torch.utils.data.BatchSampler or batches.sampler is not getattr(
@@ -295,7 +252,6 @@ def _inputs_and_labels(batch: Any, device: Any) -> tuple[tuple[Any, ...], dict[s
 
 
 def _move_to_device(value: Any, device: Any) -> Any:
-    """Return a value with all its tensors on the device."""
     if device is None:
         return value
     if isinstance(value, Mapping):
@@ -318,7 +274,6 @@ def _scores_of_output(output: Any, logits: bool) -> torch.Tensor:
 
 
 def _batch_error(batch: Any, pair: str) -> InputError:
-    """Return the error of a batch that is not a pair or mapping of scores and labels."""
     got = f"a mapping with {', '.join(map(str, list(batch)[:6]))}" if isinstance(batch, Mapping) else describe(batch)
     if isinstance(batch, (tuple, list)):
         got = f"{type(batch).__name__} of {len(batch)}"

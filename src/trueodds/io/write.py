@@ -61,7 +61,6 @@ class _TextWriter(Writer):
         self._text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
 
     def close(self, complete: bool) -> None:
-        """Write the buffer."""
         self._text.detach()
 
 
@@ -73,7 +72,6 @@ class CsvWriter(_TextWriter):
         self._rows = csv.writer(self._text, delimiter=separator, lineterminator="\n")
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
-        """Append rows; the first call writes the header before them."""
         flat_columns: dict[str, list[Any]] = {}
         for name, cells in columns.items():
             if isinstance(cells, np.ndarray) and cells.ndim == 2:
@@ -107,7 +105,6 @@ class JsonLinesWriter(_TextWriter):
     """Writer of JSON Lines: strict JSON with one object per row; numerals in text stay text."""
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
-        """Append rows."""
         cells = [to_list(column) for column in columns.values()]
         for row in zip(*cells, strict=True):
             record = dict(zip(columns, (strict_json(cell) for cell in row), strict=True))
@@ -122,12 +119,10 @@ class NpzWriter(Writer):
         self._columns: dict[str, list[Any]] = {}
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
-        """Keep the rows in memory."""
         for name, cells in columns.items():
             self._columns.setdefault(name, []).append(cells if isinstance(cells, np.ndarray) else to_list(cells))
 
     def close(self, complete: bool) -> None:
-        """Write the archive of all rows."""
         if not complete:
             return
         with zipfile.ZipFile(self.file, "w") as archive:
@@ -136,7 +131,6 @@ class NpzWriter(Writer):
                     np.lib.format.write_array(file, self._concatenate_pieces(name, pieces), allow_pickle=False)
 
     def _concatenate_pieces(self, name: str, pieces: list[Any]) -> Any:
-        """Concatenate the pieces of a column, which are arrays or lists."""
         if all(isinstance(piece, np.ndarray) for piece in pieces):
             return np.concatenate(pieces)
         return to_array([cell for piece in pieces for cell in to_list(piece)], Place(self.target, name))

@@ -146,7 +146,12 @@ def is_open(method: ast.FunctionDef) -> bool:
     return len(body) == 1 and isinstance(body[0], ast.Raise)
 
 
+# Parts from which users take no function; methods of what they meet are asked for docstrings in test_docstrings.
+INTERNAL = {"kernels", "data", "lenses", "binning", "tallies", "resampling", "io"}
+
+
 def test_what_is_public_has_a_docstring() -> None:
+    """A class has one, and a function unless it belongs to an internal part, where its name and signature may do."""
     bare = [
         f"{inside(file)}:{node.lineno} {node.name}"
         for file in FILES
@@ -156,6 +161,7 @@ def test_what_is_public_has_a_docstring() -> None:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef))
         and not node.name.startswith("_")
         and ast.get_docstring(node) is None
+        and not (isinstance(node, ast.FunctionDef) and inside(file).split("/")[0] in INTERNAL)
         and not any(getattr(d, "attr", "") in {"setter", "overload"} for d in node.decorator_list)
     ]
     assert bare == []

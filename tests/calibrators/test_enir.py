@@ -10,7 +10,7 @@ from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.near_isotonic import average_levels, near_isotonic_path
+from trueodds.kernels.isotonic import average_levels, near_isotonic_path
 
 
 def fit_map(P, y, w=None):

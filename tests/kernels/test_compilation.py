@@ -30,7 +30,7 @@ def package(tmp_path: Path) -> Path:
     core.mkdir()
     for empty in (folder.parent, core):
         (empty / "__init__.py").touch()
-    for name in ("__init__.py", "compilation.py", "interrupts.py", "parallel.py"):
+    for name in ("__init__.py", "compilation.py", "parallel.py"):
         (folder / name).write_text((Path(kernels.__file__).parent / name).read_text(encoding="utf-8"), encoding="utf-8")
     for module in (errors, typing, progress, printable):
         (core / Path(module.__file__).name).write_text(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.label_matches import (
+from trueodds.kernels.pairwise import (
     DRAWS_PER_TILE,
     HALF_SCALE,
     PAIRS_PER_RUN,

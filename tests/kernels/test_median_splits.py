@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds.kernels.median_splits import LEAF, NO_SPLIT, median_splits
+from trueodds.kernels.variance_splits import LEAF, NO_SPLIT, median_splits
 
 KINDS = {
     "continuous": lambda rng: rng.random((300, 3)),

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import isotonic_regression, lsq_linear
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.near_isotonic import average_levels, near_isotonic_path
+from trueodds.kernels.isotonic import average_levels, near_isotonic_path
 
 
 def levels(path, model):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import multinomial_likelihood
+from trueodds.kernels import logistic_likelihood
 from trueodds.kernels.linear_algebra import add_scaled, add_scaled_rows, cross_product, dot, pair_products
-from trueodds.kernels.multinomial_likelihood import likelihood_sums
+from trueodds.kernels.logistic_likelihood import likelihood_sums
 
 
 def model(n=40, k=4, d=2, *, shared=False, seed=0):
@@ -40,8 +40,8 @@ def plainly(F, Y, w, theta, offset):
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("n", "k", "d"), [(1, 2, 1), (40, 4, 2), (70, 3, 5), (33, 6, 1)])
 def test_a_plain_loop_finds_the_same(shared, n, k, d, monkeypatch):
-    monkeypatch.setattr(multinomial_likelihood, "_MIN_ROWS_PER_TILE", 16)
-    monkeypatch.setattr(multinomial_likelihood, "_VALUES_PER_TILE", 16)  # several tiles, the last one shorter
+    monkeypatch.setattr(logistic_likelihood, "_MIN_ROWS_PER_TILE", 16)
+    monkeypatch.setattr(logistic_likelihood, "_VALUES_PER_TILE", 16)  # several tiles, the last one shorter
     F, Y, w, theta, offset = model(n, k, d, shared=shared)
     value, gradient, own, across = likelihood_sums(F, Y, w, theta, offset, True)
     want = plainly(F, Y, w, theta, offset)

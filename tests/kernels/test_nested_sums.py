@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds.kernels.nested_cells import nested_squares
+from trueodds.kernels.variance_splits import nested_squares
 
 
 def plain(x, starts, weights):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trueodds.core.typing import Array
-from trueodds.kernels import distinct_scores, score_keys
+from trueodds.kernels import score_keys
 from trueodds.kernels.bin_sums import _KEYS_PER_PASS, bin_sums_of_keys, bin_sums_of_sorted_keys
 
 BLOCK = score_keys._VALUES_PER_TASK
@@ -43,8 +43,8 @@ def test_counts_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any
     p, y = rows(n, dtype, ties=ties)
     keys = score_keys.encode_and_sort(p, y)
     assert keys is not None
-    assert [x.tolist() for x in distinct_scores.count_by_score(keys)] == list(looped(p, y, np.ones(n)))
-    assert not any(np.signbit(x).any() for x in distinct_scores.count_by_score(keys))
+    assert [x.tolist() for x in score_keys.count_by_score(keys)] == list(looped(p, y, np.ones(n)))
+    assert not any(np.signbit(x).any() for x in score_keys.count_by_score(keys))
     assert score_keys.scores_of_keys(keys).tolist() == sorted(abs(p.astype(float)))
 
 
@@ -68,7 +68,7 @@ def test_sums_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any) 
     w, votes = rng.integers(0, 4, n) / 2, rng.integers(0, 5, n) / 4
     for outcomes in (y, votes):
         actual, expected = (
-            distinct_scores.sum_by_score(p, outcomes, w, score_keys.argsort_scores(p)),
+            score_keys.sum_by_score(p, outcomes, w, score_keys.argsort_scores(p)),
             looped(p, outcomes, w),
         )
         assert [x.tolist() for x in actual] == list(expected)  # halves and quarters add up exactly in any order
@@ -82,13 +82,13 @@ def test_blocks_of_rows_are_put_together(n: int, dtype: Any) -> None:
     keys = score_keys.encode_and_sort(p, y)
     assert keys is not None
     distinct, place = np.unique(p, return_inverse=True)
-    s, count, n_events = distinct_scores.count_by_score(keys)
+    s, count, n_events = score_keys.count_by_score(keys)
     assert (s == distinct).all()
     assert (count == np.bincount(place)).all()
     assert (n_events == np.bincount(place, y)).all()
-    assert (distinct_scores.find_scores(p, s) == place).all()
+    assert (score_keys.find_scores(p, s) == place).all()
     for one, other in zip(
-        distinct_scores.sum_by_score(p, y, np.ones(n), score_keys.argsort_scores(p)), (s, count, n_events), strict=True
+        score_keys.sum_by_score(p, y, np.ones(n), score_keys.argsort_scores(p)), (s, count, n_events), strict=True
     ):
         assert (one == other).all()
 
@@ -98,17 +98,16 @@ def test_nothing_has_no_scores() -> None:
         none = np.empty(0, dtype=dtype)
         keys = score_keys.encode_and_sort(none, np.empty(0))
         assert keys is not None
-        assert [len(x) for x in distinct_scores.count_by_score(keys)] == [0, 0, 0]
+        assert [len(x) for x in score_keys.count_by_score(keys)] == [0, 0, 0]
         assert [
-            len(x)
-            for x in distinct_scores.sum_by_score(none, np.empty(0), np.empty(0), score_keys.argsort_scores(none))
+            len(x) for x in score_keys.sum_by_score(none, np.empty(0), np.empty(0), score_keys.argsort_scores(none))
         ] == [
             0,
             0,
             0,
         ]
-        assert len(distinct_scores.find_scores(none, np.array([0.5]))) == 0
-    assert [len(x) for x in distinct_scores.sum_by_score(np.ones(3), np.ones(3), np.zeros(3), np.arange(3))] == [
+        assert len(score_keys.find_scores(none, np.array([0.5]))) == 0
+    assert [len(x) for x in score_keys.sum_by_score(np.ones(3), np.ones(3), np.zeros(3), np.arange(3))] == [
         0,
         0,
         0,
@@ -126,7 +125,7 @@ def test_read_only_and_strided_rows_are_rows(dtype: Any) -> None:
         assert np.array_equal(score_keys.encode_and_sort(scores, strided), keys)
         assert np.array_equal(score_keys.encode_and_sort(scores, strided == 1), keys)
         assert np.array_equal(score_keys.argsort_scores(scores), score_keys.argsort_scores(p))
-        assert np.array_equal(distinct_scores.find_scores(scores, np.array([0.0, 0.5])), p >= 0.5)
+        assert np.array_equal(score_keys.find_scores(scores, np.array([0.0, 0.5])), p >= 0.5)
 
 
 def test_outcomes_that_are_no_yes_or_no_have_no_keys() -> None:
@@ -142,7 +141,7 @@ def test_keys_order_neighbors_and_what_lies_a_hair_above_one(dtype: Any) -> None
     near = [np.nextafter(one, dtype(0)), one, np.nextafter(one, dtype(2)), np.nextafter(dtype(0), one), dtype(0)]
     keys = score_keys.encode_and_sort(np.array(near[::-1] + near, dtype=dtype), np.zeros(10))
     assert keys is not None
-    s, n, _ = distinct_scores.count_by_score(keys)
+    s, n, _ = score_keys.count_by_score(keys)
     assert s.tolist() == sorted(float(x) for x in near)
     assert n.tolist() == [2.0] * 5
 
@@ -152,7 +151,7 @@ def test_a_row_is_placed_at_the_last_score_that_it_reaches(m: int) -> None:
     rng = np.random.default_rng(m)
     for s in (np.unique(rng.random(m)), np.unique(rng.random(m) ** 30), np.unique(np.append(rng.random(m) / 5e3, 1.0))):
         p = np.concatenate((rng.random(200), s, np.nextafter(s, 0), np.nextafter(s, 2), [0.0, 1.0, 1.0 + 1e-7]))
-        assert (distinct_scores.find_scores(p, s) == np.maximum(np.searchsorted(s, p, "right") - 1, 0)).all()
+        assert (score_keys.find_scores(p, s) == np.maximum(np.searchsorted(s, p, "right") - 1, 0)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -203,6 +202,6 @@ def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch
         assert keys is not None
         edges = np.arange(16) / 15
         some = bin_sums_of_keys(keys, edges, "right"), bin_sums_of_sorted_keys(keys, edges, "right")
-        results.append((keys, *some, distinct_scores.find_scores(p, np.arange(9) / 10)))
+        results.append((keys, *some, score_keys.find_scores(p, np.arange(9) / 10)))
     for other in results[1:]:
         assert all(np.array_equal(x, z) for x, z in zip(results[0], other, strict=True))

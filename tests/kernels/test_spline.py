@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds.kernels.spline_likelihood import N_SUMS, spline_likelihood
+from trueodds.kernels.logistic_likelihood import N_SUMS, spline_likelihood
 
 
 def pieces(x, knots):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from trueodds.kernels.bootstrap_sums import sort_rows_by_cell
-from trueodds.kernels.drawn_total_variation import drawn_total_variation
-from trueodds.kernels.random_label_sums import DrawnLabels, sum_weights_of_labels
+from trueodds.kernels.random_label_sums import DrawnLabels, drawn_total_variation, sum_weights_of_labels
 from trueodds.kernels.random_labels import MAX_COMPARED_CLASSES, draw_labels
 
 KEY = 77

@@ -11,7 +11,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
-from trueodds.kernels import random_label_sums, random_labels, sign_flips
+from trueodds.kernels import random_label_sums, random_labels, random_streams
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling.estimand import Estimand
@@ -171,10 +171,10 @@ def test_rows_met_in_the_order_of_their_cells_draw_the_same_labels(lens, weighte
 
 
 def test_signs_are_fair_and_shared_within_a_cluster():
-    signs = sign_flips.random_signs(50, key=2, start=0, stop=4000)
+    signs = random_streams.random_signs(50, key=2, start=0, stop=4000)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     assert np.abs(signs.mean(axis=0)).max() < 4.3 / np.sqrt(4000)  # 50 means at 99.998 %
-    sums = sign_flips.sum_sign_flips(
+    sums = random_streams.sum_sign_flips(
         np.zeros(6, dtype=np.int64), np.zeros((6, 1), dtype=np.int32), np.ones((6, 1)), 1, 2, 0, 100
     )
     assert set(np.unique(sums)) == {-6.0, 6.0}

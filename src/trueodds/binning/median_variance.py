@@ -13,7 +13,7 @@ from trueodds.core.settings import Count
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 from trueodds.kernels.bins import FittedPartition
-from trueodds.kernels.median_splits import LEAF, NO_SPLIT, median_splits
+from trueodds.kernels.variance_splits import LEAF, NO_SPLIT, median_splits
 from trueodds.lenses.view import View
 
 MAX_BLOCK_ROWS = 2**15  # rows whose leaves are found at a time, in the cache

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import distinct_scores, score_keys
+from trueodds.kernels import score_keys
 from trueodds.kernels.bin_sums import bin_sums_of_keys, bin_sums_of_sorted_keys
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, Bins
 from trueodds.kernels.order_statistics import OrderStatistics, select_order_statistics
@@ -101,8 +101,8 @@ class SortedScores:
     def sums_by_score(self) -> tuple[Array, Array, Array]:
         """Sorted distinct scores, and Σw and Σwy at each, (m,) float64."""
         if self._keys is not None:
-            return distinct_scores.count_by_score(self._sorted_keys(self._keys))
-        return distinct_scores.sum_by_score(*self._weighted_rows)
+            return score_keys.count_by_score(self._sorted_keys(self._keys))
+        return score_keys.sum_by_score(*self._weighted_rows)
 
     def sums_in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
         """Sums n, wp, wy, wpy and wpp of each bin, (bins,) by name; None if rows have unequal weights.
@@ -138,7 +138,7 @@ class SortedScores:
 
         p (n,) are the scores of the rows.
         """
-        return distinct_scores.find_scores(p, scores[first])
+        return score_keys.find_scores(p, scores[first])
 
     def _scores_at_ranks(self, keys: Array, ranks: Array, n_bins: int) -> Array:
         """The scores at these ranks (r,), by counting or sorting; order statistics are kept for `sums_in_bins`."""

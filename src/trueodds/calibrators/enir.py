@@ -29,7 +29,7 @@ from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.saved_parameters import Numbers, Saved
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.kernels.near_isotonic import NearIsotonicPath, average_levels, near_isotonic_path
+from trueodds.kernels.isotonic import NearIsotonicPath, average_levels, near_isotonic_path
 
 _SUM_ROUNDING = 1e-12  # relative rounding error of a sum of weights
 _MAX_BIC_DIFFERENCE = 88.0  # difference in BIC from which a model has weight e^−44: 10⁵ of them do not change a digit

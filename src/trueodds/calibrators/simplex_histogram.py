@@ -19,8 +19,7 @@ from trueodds.core.formatting import format_percent
 from trueodds.core.settings import Count, OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
-from trueodds.kernels.bins import Bins
-from trueodds.kernels.sums_by_cell import sums_by_cell
+from trueodds.kernels.bins import Bins, sums_by_cell
 
 _PARTITIONS = ("median-variance", "simplex-grid")
 _MIN_NOTED_SHARE = 0.0005  # share of rows in empty cells from which a note is given; less rounds to 0 %

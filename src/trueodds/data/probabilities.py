@@ -95,7 +95,7 @@ def _summarize_probabilities(
     if not (check_sums and p.ndim == 2):
         return float(p.min()), float(p.max()), None
     if p.size >= MIN_COMPILED_SIZE:
-        from trueodds.kernels.check_probabilities import check_table
+        from trueodds.kernels.row_statistics import check_table
 
         summary = check_table(p, max_exact_deviation)
         if summary.lowest >= 0 and np.isfinite(summary.highest):

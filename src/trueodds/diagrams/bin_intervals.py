@@ -19,7 +19,7 @@ from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.diagrams._style.formatting import TALLY_NOTE
-from trueodds.kernels import random_label_sums, sign_flips
+from trueodds.kernels import random_label_sums, random_streams
 from trueodds.kernels.bootstrap_sums import argsort_bins
 from trueodds.lenses.view import View
 from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
@@ -348,7 +348,7 @@ def _sum_flipped_residuals(
     row_bins = bin_index[rows].astype(np.int32)[:, None]
     predicted_sums = np.bincount(bin_index[rows], w * predicted, n_bins)
     clusters = np.arange(len(rows))
-    return predicted_sums + sign_flips.sum_sign_flips(
+    return predicted_sums + random_streams.sum_sign_flips(
         clusters, row_bins, (w * (observed - predicted))[:, None], n_bins, stream_key(rng), 0, resamples
     )
 

@@ -16,8 +16,8 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
+from trueodds.kernels.bins import sums_by_cell
 from trueodds.kernels.isotonic import isotonic_means
-from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.view import View
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 

@@ -27,7 +27,7 @@ from trueodds.estimators._smoothing.kernel_density import (
 )
 from trueodds.estimators.base import require_one_score
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
-from trueodds.kernels.distinct_scores import find_scores
+from trueodds.kernels.score_keys import find_scores
 from trueodds.lenses.view import View
 
 MAX_BLOCK_VALUES = 2**20  # maximum size of the arrays of draws that are smoothed at once: 8 MB

@@ -21,7 +21,7 @@ from trueodds.estimators.score_decomposition import (
     murphy_terms,
     within_cells_score,
 )
-from trueodds.kernels.sums_by_cell import sums_by_cell
+from trueodds.kernels.bins import sums_by_cell
 from trueodds.lenses.view import View
 from trueodds.tallies import proper_score_sums as scores
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from trueodds.binning.sorted_scores import SortedScores
 from trueodds.core.typing import Array
-from trueodds.kernels.bins import Bins
-from trueodds.kernels.sums_by_cell import sums_by_cell
+from trueodds.kernels.bins import Bins, sums_by_cell
 from trueodds.lenses.view import View
 
 TIE_TOLERANCE = 1e-12  # relative difference up to which weights count as equal

@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator
-from trueodds.kernels.sums_by_cell import sums_by_cell
+from trueodds.kernels.bins import sums_by_cell
 from trueodds.lenses.view import View
 
 StatisticFunction = Callable[[Array, Array, Array], Array]  # of Σw, Σwp and Σwy by cell

@@ -1,4 +1,4 @@
-"""Bins between given edges: find the bin of each score by comparison with the edges."""
+"""Bins between given edges: find the bin of each score by comparison with the edges, and sum the rows of each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, map_blocks
+from trueodds.kernels.parallel import map_columns
 
 Closed = Literal["left", "right"]
 
@@ -165,3 +166,22 @@ def find_bins(x: Array, edges: Array, closed: str) -> Array:
 
     map_blocks(number_block, len(x), _VALUES_PER_TASK)
     return out
+
+
+def sums_by_cell(index: Array, x: Array, size: int, w: Array | None = None) -> Array:
+    """Return Σwx over the rows of each cell, (size,) for x (n,), and (size, m) for the columns of x (n, m).
+
+    `index` (n,) is the cell of each row, below `size`, and `w` (n,) its weight, by default 1.
+
+    >>> sums_by_cell(np.array([0, 2, 0]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 3).tolist()
+    [[6.0, 8.0], [0.0, 0.0], [3.0, 4.0]]
+    """
+    if x.ndim == 1:
+        return np.bincount(index, x if w is None else w * x, size)
+    sums = np.empty((size, x.shape[1]))
+
+    def sum_column(column: int) -> None:
+        sums[:, column] = sums_by_cell(index, x[:, column], size, w)
+
+    map_columns(sum_column, x.shape[1], len(x))
+    return sums

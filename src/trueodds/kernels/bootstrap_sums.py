@@ -13,7 +13,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import compile_kernel, map_blocks
-from trueodds.kernels.sums_by_cell import sums_by_cell
+from trueodds.kernels.bins import sums_by_cell
 
 _compile_with_fma = partial(compile_kernel, fastmath={"contract"})  # allow fused multiply-add instructions
 

@@ -1,4 +1,4 @@
-"""Encode scores and their outcomes as integers (keys), which are sorted faster than rows.
+"""Encode scores and their outcomes as integers (keys), which are sorted faster than rows, and group distinct scores.
 
 A key consists of the bits of the score, followed by one bit for the outcome: 1 for an event. The bits of a nonnegative
 float have the same order as the float, so sorting the keys sorts the rows by score, and among equal scores non-events
@@ -14,6 +14,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, count_threads, map_blocks
+from trueodds.kernels.piecewise_functions import Knots
 
 T = TypeVar("T")
 
@@ -209,3 +210,67 @@ def _encode_labels(P, y, first, scores, bits, buffer, keys):  # type: ignore[no-
                 tile_keys[i * k + c] |= event_bit
         _store_keys_by_class(tile_keys, k, start, keys)
     return n_inexact, 0
+
+
+@compile_kernel
+def _count_distinct_scores(keys):  # type: ignore[no-untyped-def]
+    count = 1
+    for i in range(1, keys.shape[0]):
+        count += (keys[i] >> 1) != (keys[i - 1] >> 1)
+    return count
+
+
+@compile_kernel
+def _count_rows_and_events(keys, bits, n, events):  # type: ignore[no-untyped-def]
+    """Write the bits of each distinct score, and its numbers of rows and events, to `bits`, `n` and `events` (m,)."""
+    j, total, previous_score = 0, 0, keys[0] >> 1
+    for i in range(keys.shape[0]):
+        score = keys[i] >> 1
+        j += score != previous_score
+        total += keys[i] & 1
+        bits[j], n[j], events[j] = score, i + 1, total
+        previous_score = score
+    for j in range(n.shape[0] - 1, 0, -1):
+        n[j] -= n[j - 1]
+        events[j] -= events[j - 1]
+
+
+@compile_kernel
+def _sum_weighted_rows(p, y, w, order, scores, mass, events):  # type: ignore[no-untyped-def]
+    """Write each distinct score with its Σw and Σwy to `scores`, `mass` and `events`; return their number."""
+    m = 0
+    for position in range(order.shape[0]):
+        i = order[position]
+        if w[i] > 0:
+            score = np.float64(p[i]) + 0.0
+            if m == 0 or score != scores[m - 1]:
+                scores[m], mass[m], events[m] = score, 0.0, 0.0
+                m += 1
+            mass[m - 1] += w[i]
+            events[m - 1] += w[i] * y[i]
+    return m
+
+
+def count_by_score(keys: Array) -> tuple[Array, Array, Array]:
+    """Return the sorted distinct scores of sorted keys, with the number of rows and events at each, (m,) float64."""
+    if not len(keys):
+        return np.empty(0), np.empty(0), np.empty(0)
+    keys = as_plain_array(keys)
+    m = int(_count_distinct_scores(keys))
+    bits, n, events = np.empty(m, dtype=keys.dtype), np.empty(m), np.empty(m)
+    _count_rows_and_events(keys, bits, n, events)
+    return floats_of_bits(bits).astype(np.float64, copy=False), n, events
+
+
+def sum_by_score(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Array, Array]:
+    """Return the sorted distinct scores of the rows with positive weight, with Σw and Σwy at each, (m,) float64."""
+    scores, mass, events = np.empty(len(p)), np.empty(len(p)), np.empty(len(p))
+    rows = [as_plain_array(x) for x in (p, y.astype(np.float64, copy=False), w.astype(np.float64, copy=False), order)]
+    m = int(_sum_weighted_rows(*rows, scores, mass, events))
+    return (scores, mass, events) if m == len(p) else (scores[:m].copy(), mass[:m].copy(), events[:m].copy())
+
+
+def find_scores(p: Array, scores: Array) -> Array:
+    """Return the index of the last of the sorted `scores` (m,) that is at most each p (n,); the first if none is."""
+    last_not_above = np.maximum(np.arange(-1, len(scores)), 0)
+    return Knots(scores).evaluate_steps(p, last_not_above, right=True).astype(np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels.sums_by_cell import sums_by_cell
+from trueodds.kernels.bins import sums_by_cell
 from trueodds.resampling.estimand import Estimand
 
 MAX_DRAWS_PER_THREAD = 128  # draws that a thread adds up at once

@@ -15,9 +15,9 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Estimator, Mean
 from trueodds.kernels import map_items
+from trueodds.kernels.bins import sums_by_cell
 from trueodds.kernels.bootstrap_sums import CellSums, ResidualNorms, VectorCellSums, argsort_bins
 from trueodds.kernels.parallel import VALUES_PER_ROW_BLOCK
-from trueodds.kernels.sums_by_cell import sums_by_cell
 from trueodds.lenses.view import View
 from trueodds.resampling.bin_accumulators import AccumulatorLayout
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells

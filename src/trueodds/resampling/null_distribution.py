@@ -16,7 +16,7 @@ from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import two_columns
-from trueodds.kernels import random_labels, sign_flips
+from trueodds.kernels import random_labels, random_streams
 from trueodds.kernels.random_label_sums import allows_short_integers, needs_single_labels
 from trueodds.lenses.base import OutcomeCodes
 from trueodds.resampling.bin_accumulators import AccumulatorLayout
@@ -303,8 +303,8 @@ def _draw_signs_or_labels(
     """Return signs (draws, n), labels (draws, units), or outcomes (draws, n, K) of several labels, of some draws."""
     if flips_signs:
         if preds.cluster is None:
-            return sign_flips.random_signs(preds.n, key, start, stop)
-        return sign_flips.random_signs(int(preds.cluster.max()) + 1, key, start, stop)[:, preds.cluster]
+            return random_streams.random_signs(preds.n, key, start, stop)
+        return random_streams.random_signs(int(preds.cluster.max()) + 1, key, start, stop)[:, preds.cluster]
     draw_labels = partial(random_labels.draw_labels, start=start, stop=stop, cluster_probability=cluster_share)
     if preds.kind == "multilabel":
         if cluster_share > 0:

@@ -14,12 +14,12 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import two_columns
-from trueodds.kernels import map_blocks, sign_flips
+from trueodds.kernels import map_blocks, random_streams
 from trueodds.kernels.bootstrap_sums import argsort_bins, sort_rows_by_cell
-from trueodds.kernels.drawn_total_variation import drawn_total_variation
 from trueodds.kernels.random_label_sums import (
     MAX_VECTORIZED_CELLS,
     DrawnLabels,
+    drawn_total_variation,
     needs_single_labels,
     sum_label_weights,
     sum_weights_of_labels,
@@ -267,7 +267,7 @@ def draw_sign_flips(
 
     def draw_sums(start: int, stop: int) -> Array:
         """Σwy (draws, accumulators) of the draws from start to stop − 1: predicted sums plus flipped residuals."""
-        return predicted_sums + sign_flips.sum_sign_flips(
+        return predicted_sums + random_streams.sum_sign_flips(
             cluster, accumulator_index, observed - predicted, layout.n_accumulators, key, start, stop
         )
 

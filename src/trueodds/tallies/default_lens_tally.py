@@ -12,8 +12,8 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_blocks
+from trueodds.kernels.confidence import sum_validated_confidence
 from trueodds.kernels.fine_grid import N_CELLS
-from trueodds.kernels.validated_confidence import sum_validated_confidence
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_of_view
 from trueodds.tallies.special_row_counts import SpecialRowCounts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels.multinomial_likelihood import likelihood_sums
+from trueodds.kernels.logistic_likelihood import likelihood_sums
 
 _PROBABILITIES_PER_BLOCK = 1 << 14  # probabilities per block, so that the temporaries stay in cache
 

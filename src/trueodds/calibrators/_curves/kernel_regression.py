@@ -8,7 +8,7 @@ import numpy as np
 
 from trueodds.binning.sorted_scores import weighted_quantiles, weighted_std
 from trueodds.core.typing import Array
-from trueodds.kernels.gaussian_sums import gaussian_sums
+from trueodds.kernels.kernel_functions import gaussian_sums
 
 BANDWIDTH_RULES = ("silverman", "normal")
 MIN_BANDWIDTH = {"probability": 0.002, "logit": 0.02}  # by scale; resolved by the finest grid of a map

@@ -14,7 +14,7 @@ from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.kernels.isotonic import isotonic_means
-from trueodds.kernels.spline_likelihood import spline_likelihood
+from trueodds.kernels.logistic_likelihood import spline_likelihood
 from trueodds.tallies.softmax_likelihood import Likelihood
 
 SLOPE_TOLERANCE = 1e-10  # slopes that count as 0: over all finite log odds of a float they amount to 1e-7

@@ -23,7 +23,7 @@ from trueodds.calibrators.saved_parameters import invalid_value_error
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
-from trueodds.kernels import distinct_scores, map_blocks, score_keys
+from trueodds.kernels import map_blocks, score_keys
 from trueodds.lenses.view import View
 
 T = TypeVar("T")
@@ -236,9 +236,9 @@ def fit_curves_from_counts(
 
     def fit_rows(x: Array, y: Array, w: Array) -> T:
         """Fit the curve of one class to single rows."""
-        return fit_curve(*distinct_scores.sum_by_score(x, y, w, score_keys.argsort_scores(x)))
+        return fit_curve(*score_keys.sum_by_score(x, y, w, score_keys.argsort_scores(x)))
 
-    return fit_by_class(P, Y, w, lambda keys: fit_curve(*distinct_scores.count_by_score(keys)), fit_rows)
+    return fit_by_class(P, Y, w, lambda keys: fit_curve(*score_keys.count_by_score(keys)), fit_rows)
 
 
 def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabilities) -> Array:

@@ -10,8 +10,14 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.similarity_kernels import SimilarityKernel
 from trueodds.kernels import map_blocks
-from trueodds.kernels.label_matches import add_label_matches, label_differences, match_differences
-from trueodds.kernels.pairwise import strip_matrix_product, sum_exponential_kernel, sum_pair_products
+from trueodds.kernels.pairwise import (
+    add_label_matches,
+    label_differences,
+    match_differences,
+    strip_matrix_product,
+    sum_exponential_kernel,
+    sum_pair_products,
+)
 
 Strip = tuple[slice, slice, Array]  # rows, earlier rows up to the last of these, kernel values below the diagonal
 Span = tuple[int, int, int]  # start and stop of the rows of a strip, and the first row they are paired with

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 from trueodds.kernels.batch_binning import bin_linearly
 from trueodds.kernels.cell_moments import cell_moments
-from trueodds.kernels.triweight import triweight_transform, triweight_transform_of_multiples
+from trueodds.kernels.kernel_functions import triweight_transform, triweight_transform_of_multiples
 
 
 class CosineTransform:

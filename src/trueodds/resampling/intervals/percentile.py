@@ -11,7 +11,7 @@ from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Mean
-from trueodds.kernels.sums_by_cell import sums_by_cell
+from trueodds.kernels.bins import sums_by_cell
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.pvalues import TIE_TOLERANCE, divide_by_largest

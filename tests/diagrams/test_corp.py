@@ -313,7 +313,8 @@ def test_what_is_drawn_is_the_table(style, band):
         np.testing.assert_array_equal(line.get_xdata()[::2], block["x_low"])
         np.testing.assert_array_equal(line.get_xdata()[1::2], block["x_high"])
         np.testing.assert_array_equal(line.get_ydata()[::2], block["rate"])
-    assert len(marks(ax, "curve outside")) == len(part(diagram, "outside")["x_low"])
+    n_gaps = sum(int(np.isnan(line.get_xdata()).sum()) for line in marks(ax, "curve outside"))
+    assert n_gaps == len(part(diagram, "outside")["x_low"])  # each segment ends with a gap
     assert len(marks(ax, "band")) == (band is not None)
     if band:
         (shape,) = marks(ax, "band")
@@ -347,13 +348,15 @@ def test_a_segment_is_drawn_over_the_curve_and_nowhere_else():
     ax, out, block = diagram.draw().axes[0], part(diagram, "outside"), part(diagram, "block")
     assert len(out["x_low"]) > 1
     x = np.stack([block["x_low"], block["x_high"]], axis=1).ravel()
-    lines, dots = marks(ax, "curve outside"), marks(ax, "marks outside")
-    for line, dot, low, high in zip(lines, dots, out["x_low"], out["x_high"], strict=True):
-        at = line.get_xdata()
+    ((line,), (dots,)) = marks(ax, "curve outside"), marks(ax, "marks outside")
+    ends = np.flatnonzero(np.isnan(line.get_xdata()))
+    for segment, low, high in zip(np.split(line.get_xydata(), ends), out["x_low"], out["x_high"], strict=False):
+        at, rate = segment[np.isfinite(segment[:, 0])].T
         assert (at[0], at[-1]) == pytest.approx((max(low - 0.005, x[0]), min(high + 0.005, x[-1])))
         np.testing.assert_array_equal(at[1:-1], x[(x > at[0]) & (x < at[-1])])
-        np.testing.assert_allclose(line.get_ydata(), np.interp(at, x, np.repeat(block["rate"], 2)))
-        np.testing.assert_array_equal(dot.get_xdata(), x[(x >= low) & (x <= high)])
+        np.testing.assert_allclose(rate, np.interp(at, x, np.repeat(block["rate"], 2)))
+    is_outside = [any(low <= at <= high for low, high in zip(out["x_low"], out["x_high"], strict=True)) for at in x]
+    np.testing.assert_array_equal(dots.get_xdata(), x[is_outside])
 
 
 def painted(diagram):

@@ -355,14 +355,14 @@ def test_one_model_at_given_thresholds_is_described_at_these():
 def test_few_thresholds_are_marked_and_have_bars_since_one_point_is_no_line():
     diagram = to.draw(two(4000), "murphy", thresholds=[0.2], **QUICK)
     ax = diagram.draw().axes[0]
-    assert [line.get_marker() for line in marks(ax, "curve")] == list(MARKERS[:2])
+    assert [line.get_marker() for line in marks(ax, "curves")] == list(MARKERS[:2])
     assert [handle.get_marker() for handle, _ in diagram.legend()[:2]] == list(MARKERS[:2])
     for i, bars in enumerate(marks(ax, "band")):
         band = part(diagram, "band", ("good", "sure")[i])
         np.testing.assert_array_equal(bars.get_segments()[0][:, 1], [band["low"][0], band["high"][0]])
     assert marks(ax, "beyond")[0].get_marker() == "o"
     usual = to.draw(two(), "murphy", **QUICK).draw().axes[0]
-    assert {line.get_marker() for line in marks(usual, "curve")} == {"None"}
+    assert {line.get_marker() for line in marks(usual, "curves")} == {"None"}
 
 
 def test_small_numbers_have_three_digits_and_rounding_is_zero():
@@ -380,7 +380,7 @@ def test_what_differs_lies_behind_the_curves():
     ax = to.draw(models, "murphy", **QUICK).draw().axes[0]
     assert marks(ax, "beyond")
     for under in marks(ax, "beyond"):
-        assert under.get_zorder() < min(line.get_zorder() for line in marks(ax, "curve"))
+        assert under.get_zorder() < min(line.get_zorder() for line in marks(ax, "curves"))
         assert under.get_alpha() < 0.5
         assert under.get_solid_capstyle() == "butt"
 
@@ -460,7 +460,7 @@ def test_wrong_settings_are_refused(settings):
 def test_what_is_drawn_is_the_table():
     diagram = to.draw(two(), "murphy", parts=True, **QUICK)
     ax = diagram.draw().axes[0]
-    for line, name in zip(marks(ax, "curve"), ("good", "sure"), strict=True):
+    for line, name in zip(marks(ax, "curves"), ("good", "sure"), strict=True):
         curve = part(diagram, "curve", name)
         np.testing.assert_array_equal(line.get_xdata(), curve["threshold"])
         np.testing.assert_array_equal(line.get_ydata(), curve["score"])
@@ -484,7 +484,7 @@ def test_what_is_drawn_is_the_table():
 
 def test_on_a_line_of_the_plane_the_score_is_the_one_that_stands_there():
     ax = to.draw(rain("Logistic", "ENS"), "murphy", style="plane", **QUICK).draw().axes[0]
-    lines = [line.get_xydata() for line in marks(ax, "lines")]
+    lines = marks(ax, "lines")[0].get_segments()
     labels = sorted(float(text.get_text()) for text in ax.texts if text.get_gid() == "score")
     unc = part(to.draw(rain("ENS"), "murphy", style="plane", band=None), "model")["unc"][0]
     scores = sorted(unc + line[0, 0] - line[0, 1] for line in lines)
@@ -501,7 +501,7 @@ def painted(diagram):
 @pytest.mark.parametrize(
     ("style", "layer", "label", "legend_text"),
     [
-        ("murphy", "curves", "curve", "good"),
+        ("murphy", "curves", "curves", "good"),
         ("murphy", "band", "band", "90\u00a0% interval"),
         ("murphy", "beyond", "beyond", "differs from good (90\u00a0%)"),
         ("murphy", "parts", "mcb", "miscalibration"),

@@ -18,11 +18,13 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import (
     TALLY_NOTE,
     bias_phrases,
+    format_level,
     format_pvalue,
     format_range,
     join_words,
     merge_notes,
 )
+from trueodds.diagrams._style.marks import Band, Line, Mark, PanelSize, Points, Segments
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
@@ -375,103 +377,57 @@ class CalibrationBeltPlot(UnitSquarePlot):
         names = {"view": "view", "level": "level", "side": "side", "start": "x_low", "stop": "x_high"}
         return {name: self.table[column][mask] for name, column in names.items()}
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """Bands with their levels, curve and diagonal."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """Bands with their levels, curve, diagonal, the ranges outside the widest band, and the strip."""
+        rows = self.rows(panel)
+        marks: list[Mark] = []
+        for i, (level, shade) in enumerate(self._shades_by_level()):
+            mask = (rows["part"] == "belt") & (rows["level"] == level)
+            x, low, high = (rows[name][mask] for name in ("x_low", "low", "high"))
+            label = f"{format_level(level)} {'simultaneous ' if self.has_long_labels else ''}band"
+            style: dict[str, Any] = {
+                "layer": "belt",
+                "name": f"belt {level:g}",
+                "label": label,
+                "zorder": 1.3 + i / 100,
+            }
+            if len(x) == 1:  # a single predicted probability
+                marks.append(Segments(x, x, low, high, color=shade, linewidth=7, **style))
+            else:  # only the widest band has an outline
+                outline: dict[str, Any] = {"edgecolor": "none" if i else OUTLINE_COLOR, "linewidth": 0 if i else 0.8}
+                marks.append(Band(x, low, high, facecolor=shade, **outline, **style))
+        curve = {name: column[rows["part"] == "curve"] for name, column in rows.items()}
+        dot: dict[str, Any] = {"marker": "o", "markersize": 4} if len(curve["rate"]) == 1 else {}
+        degrees = self.panels["degree"]
+        degree_text = f", degree {degrees[0]}" if len(degrees) == 1 and self.has_long_labels else ""
+        curve_style: dict[str, Any] = {"color": styling.INSIDE_COLOR, "linewidth": 1.8 if size.is_wide else 1.3}
+        curve_style |= {"layer": "curve", "label": f"fitted curve{degree_text}", "zorder": 3} | dot
+        strip = select_part(rows, "strip")
+        edges_and_shares = strip["x_low"], strip["x_high"], strip["rate"]
+        return [
+            *marks,
+            Line(curve["x_low"], curve["rate"], **curve_style),
+            self.diagonal(),
+            *self._range_marks(rows),
+            self.strip(*edges_and_shares, float(self.panels["tallest"][panel]), size),
+        ]
 
-        entries: list[tuple[Any, str]] = []
-        if self.has("belt"):
-            band_shades = self._shades_by_level()
-            if self.has_long_labels:
-                entries += [
-                    (
-                        Patch(facecolor=shade, edgecolor=_outline_color(i), linewidth=0.8),
-                        f"{100 * level:.4g}\u00a0% simultaneous band",
-                    )
-                    for i, (level, shade) in enumerate(band_shades)
-                ]
-            else:
-                band_entries = [
-                    Line2D([], [], color=shade, linewidth=3.6 / i, solid_capstyle="butt")
-                    for i, (_, shade) in enumerate(band_shades[1:], 1)
-                ]
-                levels = ", ".join(f"{100 * level:.4g}" for level, _ in band_shades)
-                entries.append(
-                    (
-                        (Patch(facecolor=band_shades[0][1], edgecolor=OUTLINE_COLOR, linewidth=0.8), *band_entries),
-                        f"bands, {levels}\u00a0%",
-                    )
-                )
-        if self.has("curve"):
-            degrees = self.panels["degree"]
-            degree_text = f", degree {degrees[0]}" if len(degrees) == 1 and self.has_long_labels else ""
-            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), f"fitted curve{degree_text}"))
-        shared_entries = self.shared_legend_entries()
-        if self.has("ranges") and self._outside_mask(self.table).any():
-            widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
-            label = f"diagonal outside the {widest} band" if self.has_long_labels else "outside"
-            shared_entries.insert(
-                int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3), label)
-            )
-        return entries + shared_entries
+    def _range_marks(self, rows: Mapping[str, Array]) -> list[Mark]:
+        """The ranges of the diagonal that the widest band excludes; a range of one score is a square."""
+        widest = self.settings["levels"][-1]
+        mask = (rows["part"] == "range") & (rows["level"] == widest)
+        low, high = rows["x_low"][mask], rows["x_high"][mask]
+        label = f"diagonal outside the {format_level(widest)} band" if self.has_long_labels else "outside"
+        style: dict[str, Any] = {"layer": "ranges", "name": "range", "color": styling.OUTSIDE_COLOR, "zorder": 2.5}
+        points, is_point = low[low == high], low == high
+        return [
+            Segments(
+                low[~is_point], high[~is_point], low[~is_point], high[~is_point], label=label, linewidth=3, **style
+            ),
+            Points(points, points, label=label, marker="s", markersize=4, **style),
+        ]
 
     def _shades_by_level(self) -> list[tuple[float, str]]:
         """The levels, widest band first, and their colors."""
         levels = self.settings["levels"][::-1]
         return list(zip(levels, BAND_SHADES[::2] if len(levels) == 2 else BAND_SHADES, strict=False))
-
-    def _outside_mask(self, rows: Mapping[str, Array]) -> Array:
-        """The rows with the ranges over which the widest band excludes the diagonal."""
-        return np.asarray((rows["part"] == "range") & (rows["level"] == self.settings["levels"][-1]))
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        rows, size = self.rows(panel), styling.font_size(ax)
-        is_wide = self.draw_axes(ax, size)
-        if self.has("strip"):
-            shares, max_share = select_part(rows, "strip"), float(self.panels["tallest"][panel])
-            styling.draw_strip(
-                ax, shares["x_low"], shares["x_high"], shares["rate"], max_share, size, shows_max_share=is_wide
-            )
-        if self.has("belt"):
-            for i, (level, shade) in enumerate(self._shades_by_level()):
-                mask = (rows["part"] == "belt") & (rows["level"] == level)
-                x, low, high = (rows[name][mask] for name in ("x_low", "low", "high"))
-                style: dict[str, Any] = {"zorder": 1.3 + i / 100, "label": f"belt {level:g}"}
-                ax.fill_between(
-                    x, low, high, facecolor=shade, edgecolor=_outline_color(i), linewidth=0 if i else 0.8, **style
-                )
-                if len(x) == 1:  # a single predicted probability: draw the band as a line
-                    ax.vlines(x, low, high, colors=shade, linewidth=7, **style)
-        if self.has("ranges"):
-            outside_mask = self._outside_mask(rows)
-            for low, high in zip(rows["x_low"][outside_mask], rows["x_high"][outside_mask], strict=True):
-                style = {"marker": "s", "markersize": 4} if low == high else {"solid_capstyle": "butt"}
-                ax.plot(
-                    [low, high],
-                    [low, high],
-                    color=styling.OUTSIDE_COLOR,
-                    linewidth=3,
-                    zorder=2.5,
-                    label="range",
-                    **style,
-                )
-        if self.has("curve"):
-            mask = rows["part"] == "curve"
-            point_style = {"marker": "o", "markersize": 4} if mask.sum() == 1 else {}
-            x, y = rows["x_low"][mask], rows["rate"][mask]
-            ax.plot(
-                x,
-                y,
-                color=styling.INSIDE_COLOR,
-                linewidth=1.8 if is_wide else 1.3,
-                zorder=3,
-                label="curve",
-                **point_style,
-            )
-
-
-def _outline_color(band_index: int) -> str:
-    """Return the color of the outline of a band: only the widest, the first, has one."""
-    return "none" if band_index else OUTLINE_COLOR

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -22,6 +22,7 @@ from trueodds.diagrams._style.formatting import (
     format_score,
     join_words,
 )
+from trueodds.diagrams._style.marks import Band, Boxes, Line, Mark, PanelSize, Points, Segments, Text, draw_marks
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
@@ -362,40 +363,51 @@ class CorpDiagram(UnitSquarePlot):
             return "How well do predictions separate events from non-events?"
         return super().default_title()
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """The legend entries of the layers that are drawn."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """Probabilities along x, with room for the strip at the right, and event rates along y."""
+        super().set_axes(ax, panel, size)
+        if self._shows_rate_strip:
+            left, right = ax.get_xlim()
+            ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP_HEIGHT))
 
-        entries: list[tuple[Any, str]] = []
-        has_segments_outside = bool((self.table["part"] == "outside").any())
-        style: dict[str, Any] = {"linestyle": "-" if self.has("curve") else "none"}
-        if self.has("marks"):
-            style |= {"marker": "o", "markersize": 4}
-        if self.has("curve") or self.has("marks"):
-            label = "observed, isotonic" if self.has_long_labels else "observed"
-            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8, **style), label))
-            if has_segments_outside:
-                is_consistency_band = self.settings["band"] == "consistency"
-                description = "outside the band" if is_consistency_band else "diagonal outside the band"
-                description = description if self.has_long_labels else "outside"
-                entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.0, **style), description))
-        if self.settings["band"] and self.has("band"):
-            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_label()))
-        shared_entries = self.shared_legend_entries()
-        if self.settings["style"] == "discrimination" and self.has("means"):
-            position = 1 if self.has("diagonal") else 0
-            shared_entries.insert(
-                position,
-                (
-                    Line2D([], [], **_MEAN_LINE_STYLE),
-                    "means: predicted |, observed —" if self.has_long_labels else "means",
-                ),
-            )
-        return entries + shared_entries
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """Curve, band, diagonal, means, strips and decomposition of the score."""
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
+        marks = [*_curve_marks(rows, size, self._curve_labels()), *self._band_marks(rows), self.diagonal()]
+        if self.settings["style"] == "discrimination":
+            label = "means: predicted |, observed —" if self.has_long_labels else "means"
+            mean: dict[str, Any] = {"layer": "means", "label": label, "color": styling.TEXT_COLOR, "linewidth": 1.2}
+            mean |= {"linestyle": (0, (4, 2.5)), "zorder": 2.2}
+            marks.append(Line(panel_row["mean_prediction"], (0, 1), name="mean predicted", **mean))
+            marks.append(Line((0, 1), panel_row["outcome_rate"], name="mean observed", **mean))
+            marks.append(_RateStrip(select_part(rows, "rates"), panel_row["tallest_rate"]))
+        strip = select_part(rows, "strip")
+        marks.append(self.strip(strip["x_low"], strip["x_high"], strip["share"], panel_row["tallest"], size))
+        if min(size.width, size.height) > 2.2:
+            marks.append(_decomposition_text(panel_row, self.settings["score"], size.font_size))
+        return marks
+
+    def _curve_labels(self) -> tuple[str, str]:
+        """Labels of the curve and of its segments outside the band."""
+        if not self.has_long_labels:
+            return "observed", "outside"
+        is_consistency_band = self.settings["band"] == "consistency"
+        return "observed, isotonic", "outside the band" if is_consistency_band else "diagonal outside the band"
+
+    def _band_marks(self, rows: Mapping[str, Array]) -> list[Mark]:
+        """The band, which is constant between `x_low` and `x_high` of each row."""
+        if not self.settings["band"]:
+            return []
+        band = select_part(rows, "band")
+        x = np.stack([band["x_low"], band["x_high"]], axis=1).ravel()
+        low, high = np.repeat(band["low"], 2), np.repeat(band["high"], 2)
+        style: dict[str, Any] = {"layer": "band", "label": self._band_label(), "color": styling.INSIDE_BAR_COLOR}
+        if len(x) == 2 and x[0] == x[1]:  # a single score
+            return [Segments(x[:1], x[:1], low[:1], high[:1], linewidth=7, zorder=1.4, **style)]
+        return [Band(x, low, high, alpha=0.55, linewidth=0, zorder=1.4, **style)]
 
     def _band_label(self) -> str:
-        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        level = self.level_text
         if not self.has_long_labels:
             return f"{level} {'consistency' if self.settings['band'] == 'consistency' else 'interval'}"
         return {
@@ -404,103 +416,73 @@ class CorpDiagram(UnitSquarePlot):
             "honest": f"{level} simultaneous band",
         }[self.settings["band"]]
 
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        rows, panel_row = self.rows(panel), self.panel_values(panel)
-        size = styling.font_size(ax)
-        is_wide = self.draw_axes(ax, size)
-        if self._shows_rate_strip:
-            left, right = ax.get_xlim()
-            ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP_HEIGHT))
-            _draw_rate_strip(ax, select_part(rows, "rates"), panel_row["tallest_rate"])
-        if self.has("strip"):
-            strip = select_part(rows, "strip")
-            styling.draw_strip(
-                ax, strip["x_low"], strip["x_high"], strip["share"], panel_row["tallest"], size, shows_max_share=is_wide
-            )
-        if self.settings["style"] == "discrimination" and self.has("means"):
-            ax.plot([panel_row["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean predicted", **_MEAN_LINE_STYLE)
-            ax.plot([0, 1], [panel_row["outcome_rate"]] * 2, zorder=2.2, label="mean observed", **_MEAN_LINE_STYLE)
-        if self.settings["band"] and self.has("band"):
-            _draw_band(ax, select_part(rows, "band"))
-        blocks, segments_outside = select_part(rows, "block"), select_part(rows, "outside")
-        x, y = np.stack([blocks["x_low"], blocks["x_high"]], axis=1).ravel(), np.repeat(blocks["rate"], 2)
-        marker_size = (4.2 if is_wide else 2.6) * (1.0 if len(blocks["rate"]) <= MAX_BLOCKS_WITH_LARGE_MARKS else 0.6)
-        line_width = 1.8 if is_wide else 1.3
-        styles: dict[str, dict[str, Any]] = {
-            "curve": {"linewidth": line_width},
-            "marks": {"linestyle": "none", "marker": "o", "markersize": marker_size, "markeredgewidth": 0},
-        }
-        for layer, style in styles.items():
-            if self.has(layer):
-                ax.plot(x, y, color=styling.INSIDE_COLOR, zorder=3, label=layer, **style)
-                for low, high in zip(segments_outside["x_low"], segments_outside["x_high"], strict=True):
-                    _draw_outside(ax, x, y, low, high, label=f"{layer} outside", **style)
-        if self.has("numbers") and min(styling.size_in_inches(ax)) > 2.2:
-            _draw_decomposition(ax, panel_row, self.settings["score"], size)
+
+def _curve_marks(rows: Mapping[str, Array], size: PanelSize, labels: tuple[str, str]) -> list[Mark]:
+    """The curve and its points, and both in the color of segments outside the band."""
+    blocks, outside = select_part(rows, "block"), select_part(rows, "outside")
+    x, y = np.stack([blocks["x_low"], blocks["x_high"]], axis=1).ravel(), np.repeat(blocks["rate"], 2)
+    limits = list(zip(outside["x_low"], outside["x_high"], strict=True))
+    is_outside = np.zeros(len(x), dtype=bool)
+    for low, high in limits:
+        is_outside |= (x >= low - 1e-12) & (x <= high + 1e-12)
+    pieces = [np.empty((2, 0)), *(piece for low, high in limits for piece in (_cut_curve(x, y, low, high), _GAP))]
+    segments = np.concatenate(pieces, axis=1)
+    width = 1.8 if size.is_wide else 1.3
+    marker_size = (4.2 if size.is_wide else 2.6) * (1.0 if len(blocks["rate"]) <= MAX_BLOCKS_WITH_LARGE_MARKS else 0.6)
+    inside_style: dict[str, Any] = {"color": styling.INSIDE_COLOR, "label": labels[0], "zorder": 3}
+    outside_style: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "label": labels[1], "zorder": 3.1}
+    thick: dict[str, Any] = {"linewidth": 1.8 * width, "solid_capstyle": "butt" if x[-1] > x[0] else "projecting"}
+    dots: dict[str, Any] = {"layer": "marks", "marker": "o", "markersize": marker_size, "markeredgewidth": 0}
+    return [
+        Line(x, y, layer="curve", linewidth=width, **inside_style),
+        Points(x, y, **dots, **inside_style),
+        Line(*segments, layer="curve", name="curve outside", **thick, **outside_style),
+        Points(x[is_outside], y[is_outside], name="marks outside", **dots, **outside_style),
+    ]
 
 
-_MEAN_LINE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+_GAP = np.full((2, 1), np.nan)  # between two segments of a line
 
 
-def _draw_band(ax: Any, band: Mapping[str, Array]) -> None:
-    """Draw the band, which is constant between `x_low` and `x_high` of each row."""
-    x = np.stack([band["x_low"], band["x_high"]], axis=1).ravel()
-    low, high = np.repeat(band["low"], 2), np.repeat(band["high"], 2)
-    ax.fill_between(x, low, high, facecolor=styling.INSIDE_BAR_COLOR, alpha=0.55, linewidth=0, zorder=1.4, label="band")
-    if len(x) == 2 and x[0] == x[1]:  # a single score: draw the range as a line
-        ax.vlines(x[0], low[0], high[0], colors=styling.INSIDE_BAR_COLOR, linewidth=7, zorder=1.4, label="band")
+def _cut_curve(x: Array, y: Array, low: float, high: float) -> Array:
+    """The points (2, k) of the curve between two scores, and half a mark beyond."""
+    limits = np.clip([low - HALF_MARK_WIDTH, high + HALF_MARK_WIDTH], x[0], x[-1])
+    is_within = (x > limits[0]) & (x < limits[1])
+    first, last = np.interp(limits, x, y)
+    return np.array([[limits[0], *x[is_within], limits[1]], [first, *y[is_within], last]])
 
 
-def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -> None:
-    """Draw the curve between two scores, and half a mark beyond, in the color of segments outside the band."""
-    if "marker" in style:
-        is_within = (x >= low - 1e-12) & (x <= high + 1e-12)
-        x, y = x[is_within], y[is_within]
-    else:
-        style["linewidth"] *= 1.8
-        style["solid_capstyle"] = "butt" if x[-1] > x[0] else "projecting"
-        x_limits = np.clip([low - HALF_MARK_WIDTH, high + HALF_MARK_WIDTH], x[0], x[-1])
-        is_within = (x > x_limits[0]) & (x < x_limits[1])
-        first, last = np.interp(x_limits, x, y)
-        x = np.concatenate([x_limits[:1], x[is_within], x_limits[1:]])
-        y = np.concatenate([[first], y[is_within], [last]])
-    ax.plot(x, y, color=styling.OUTSIDE_COLOR, zorder=3.1, **style)
+class _RateStrip(Mark):
+    """The share of rows by recalibrated rate along the right edge, above the strip of the predictions."""
+
+    def __init__(self, rates: Mapping[str, Array], max_share: float) -> None:
+        super().__init__(rates["low"], rates["high"], rates["share"], layer="strip")
+        self.max_share = max_share
+
+    def draw(self, ax: Any) -> Iterable[Any]:
+        """Draw the histogram in axes of its own."""
+        # In data coordinates, since a legend may still extend the y axis.
+        bottom, top = styling.RATE_LIMITS
+        box = 1 - styling.STRIP_HEIGHT, bottom, styling.STRIP_HEIGHT, top - bottom
+        strip = ax.inset_axes(box, transform=ax.get_yaxis_transform(), zorder=3)
+        strip.set_label("strip")
+        strip.set_xlim(0, self.max_share * 1.12)
+        strip.set_ylim(bottom, top)
+        low, high, share = self.coordinates
+        style: dict[str, Any] = {"facecolor": styling.STRIP_COLOR, "edgecolor": "white", "linewidth": 0.5}
+        draw_marks(strip, [Boxes(0.0, share, low, high, name="share", **style)])
+        strip.set_xticks([])
+        strip.set_yticks([])
+        for name, spine in strip.spines.items():
+            spine.set_visible(name == "left")
+            spine.set_color(styling.AXIS_LINE_COLOR)
+            spine.set_linewidth(0.8)
+        strip.set_facecolor(styling.STRIP_BACKGROUND_COLOR)
+        return []
 
 
-def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], max_share: float) -> None:
-    """Draw the share of rows by recalibrated rate along the right edge, above the strip."""
-    # In data coordinates, since a legend may still extend the y axis.
-    low, high = styling.RATE_LIMITS
-    transform = ax.get_yaxis_transform()
-    strip = ax.inset_axes(
-        (1 - styling.STRIP_HEIGHT, low, styling.STRIP_HEIGHT, high - low), transform=transform, zorder=3
-    )
-    strip.set_label("strip")
-    strip.set_xlim(0, max_share * 1.12)
-    strip.set_ylim(low, high)
-    styling.draw_boxes(
-        strip,
-        np.zeros(len(rates["share"])),
-        rates["share"],
-        rates["low"],
-        rates["high"],
-        facecolor=styling.STRIP_COLOR,
-        edgecolor="white",
-        linewidth=0.5,
-        label="share",
-    )
-    strip.set_xticks([])
-    strip.set_yticks([])
-    for name, spine in strip.spines.items():
-        spine.set_visible(name == "left")
-        spine.set_color(styling.AXIS_LINE_COLOR)
-        spine.set_linewidth(0.8)
-    strip.set_facecolor(styling.STRIP_BACKGROUND_COLOR)
-
-
-def _draw_decomposition(ax: Any, panel_row: Mapping[str, Any], score_name: str, size: float) -> None:
-    """Write score, MCB, DSC and UNC into the corner of the axes that the curve leaves free."""
+def _decomposition_text(panel_row: Mapping[str, Any], score_name: str, size: float) -> Mark:
+    """Score, MCB, DSC and UNC in the corner of the axes that the curve leaves free."""
     name = {"brier": "Brier score", "log_loss": "log loss"}[score_name]
     lines = [
         f"{name} {format_score(panel_row['score'])}",
@@ -509,16 +491,7 @@ def _draw_decomposition(ax: Any, panel_row: Mapping[str, Any], score_name: str, 
         f"uncertainty UNC {format_score(panel_row['unc'])}",
     ]
     is_upper_left = panel_row["corner"] == "upper left"
-    ax.text(
-        0.0 if is_upper_left else 1.0,
-        1.0 if is_upper_left else 0.0,
-        "\n".join(lines),
-        fontsize=size - 1,
-        color=styling.TEXT_COLOR,
-        ha="left" if is_upper_left else "right",
-        va="top" if is_upper_left else "bottom",
-        linespacing=1.35,
-        gid="numbers",
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
-        zorder=3.5,
-    )
+    x, y, horizontal, vertical = (0.0, 1.0, "left", "top") if is_upper_left else (1.0, 0.0, "right", "bottom")
+    style: dict[str, Any] = {"ha": horizontal, "va": vertical, "fontsize": size - 1, "linespacing": 1.35, "zorder": 3.5}
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 2}
+    return Text(x, y, "\n".join(lines), layer="numbers", gid="numbers", bbox=box, **style)

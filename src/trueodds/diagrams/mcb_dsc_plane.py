@@ -10,6 +10,7 @@ import numpy as np
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import join_words
+from trueodds.diagrams._style.marks import Mark, PanelSize, Points, Segments, Text
 from trueodds.diagrams.model_results import ModelResult, describe_comparison, format_error, tied_indices
 from trueodds.diagrams.model_styles import COLORS, MARKERS, legend_name
 from trueodds.diagrams.murphy_curves import MurphyModel
@@ -36,79 +37,71 @@ class PlaneDiagram(model_strips_and_table.DiagramOfModels):
         """MCB along x, DSC along y."""
         return "Miscalibration MCB (lower is better)", "Discrimination DSC (higher is better)"
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """The models, bars and lines."""
-        from matplotlib.lines import Line2D
-
-        entries: list[tuple[Any, str]] = []
-        if self.has("marks"):
-            for i, name in enumerate(self.names):
-                mark = Line2D([], [], linestyle="none", color=COLORS[i], marker=MARKERS[i], markersize=6)
-                entries.append((mark, legend_name(name)))
-        if self.has("bars") and np.isfinite(self.table["low"]).any():
-            level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Line2D([], [], color=styling.MUTED_COLOR, linewidth=1.3), f"{level} interval of MCB"))
-        if self.has("lines"):
-            score = {"brier": "Brier score", "log_loss": "log loss"}[self.settings["score"]]
-            entries.append((Line2D([], [], color="#B8B8B8", linewidth=0.9), f"equal {score}"))
-        return entries
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """MCB along x, DSC along y."""
         from matplotlib.ticker import MaxNLocator
 
-        rows = self.rows(panel)
-        panel_row = {name: float(column[panel]) for name, column in self.panels.items() if column.dtype.kind == "f"}
-        size = styling.font_size(ax)
-        styling.style_axes(ax, size)
+        styling.style_axes(ax, size.font_size)
         ax.grid(False)
-        x, y = (panel_row["x_low"], panel_row["x_high"]), (panel_row["y_low"], panel_row["y_high"])
+        x, y = ((float(self.panels[f"{axis}_low"][panel]), float(self.panels[f"{axis}_high"][panel])) for axis in "xy")
         ax.set_xlim(x)
         ax.set_ylim(y)
         ax.set_yticks([tick for tick in styling.round_ticks(ax, *y) if tick >= 0])
-        width = styling.size_in_inches(ax)[0]
-        x_ticks = MaxNLocator(6 if width > 3.4 else 3 if width > 1.2 else 2).tick_values(0.0, x[1])
+        x_ticks = MaxNLocator(6 if size.is_wide else 3 if size.width > 1.2 else 2).tick_values(0.0, x[1])
         ax.set_xticks([float(tick) for tick in x_ticks if x[0] <= tick <= x[1]])
+
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """A mark with the interval of MCB for each model, lines of equal score, and the table of numbers."""
+        rows = self.rows(panel)
         model_rows = {name: values[rows["part"] == "model"] for name, values in rows.items()}
-        is_narrow = styling.size_in_inches(ax)[0] < 3.4
-        if self.has("lines"):
-            _draw_isolines(
-                ax, panel_row, float(model_rows["unc"][0]), size, shows_labels=self.has("labels") and not is_narrow
-            )
-        for i in range(len(self.names)):
-            mcb, dsc, color = model_rows["mcb"][i], model_rows["dsc"][i], COLORS[i]
-            if not np.isfinite(mcb):
-                continue
-            if self.has("bars") and np.isfinite(model_rows["low"][i]):
-                ax.hlines(
-                    dsc,
-                    model_rows["low"][i],
-                    model_rows["high"][i],
-                    colors=color,
-                    linewidth=1.3,
-                    zorder=3,
-                    label="bars",
-                )
-            if self.has("marks"):
-                style: dict[str, Any] = {
-                    "markersize": 5 if is_narrow else 8,
-                    "markeredgecolor": "white",
-                    "markeredgewidth": 0.5 if is_narrow else 1.0,
-                }
-                ax.plot(
-                    [mcb], [dsc], linestyle="none", marker=MARKERS[i], color=color, zorder=4, label="marks", **style
-                )
-        if (
-            self.has("numbers")
-            and len(self.panels["view"]) == 1
-            and model_strips_and_table.number_table_fits(ax, len(self.names))
-        ):
-            tables = [{name: values[i : i + 1] for name, values in model_rows.items()} for i in range(len(self.names))]
-            score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
-            names = [legend_name(name) for name in self.names]
-            model_strips_and_table.draw_number_table(
-                ax, names, model_strips_and_table.score_columns(tables, self.names[0], score, size - 0.5), size - 0.5
-            )
+        mcb, dsc = (np.where(np.isfinite(model_rows["mcb"]), model_rows[name], np.nan) for name in ("mcb", "dsc"))
+        names = [legend_name(name) for name in self.names]
+        bar_label = f"{self.level_text} interval of MCB"
+        edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 1.0 if size.is_wide else 0.5}
+        edge |= {"markersize": 8 if size.is_wide else 5, "zorder": 4, "layer": "marks"}
+        bar: dict[str, Any] = {"layer": "bars", "label": bar_label, "linewidth": 1.3, "zorder": 3}
+        bar["key"] = {"color": styling.MUTED_COLOR}
+        marks: list[Mark] = []
+        for i, name in enumerate(names):
+            marks.append(Points(mcb[i], dsc[i], label=name, marker=MARKERS[i], color=COLORS[i], **edge))
+        for i, (low, high) in enumerate(zip(model_rows["low"], model_rows["high"], strict=True)):
+            marks.append(Segments(low, high, dsc[i], dsc[i], color=COLORS[i], **bar))
+        marks += self._isoline_marks(panel, float(model_rows["unc"][0]), size)
+        if len(self.panels["view"]) == 1:
+            tables = [{name: values[i : i + 1] for name, values in model_rows.items()} for i in range(len(names))]
+            score, font_size = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]], size.font_size - 0.5
+            columns = model_strips_and_table.score_columns(tables, self.names[0], score, font_size)
+            marks.append(model_strips_and_table.NumberTable(names, columns, font_size))
+        return marks
+
+    def _isoline_marks(self, panel: int, unc: float, size: PanelSize) -> list[Mark]:
+        """Lines of equal score S, which are DSC = MCB + UNC − S, with their scores if there is room."""
+        limits = {name: float(self.panels[name][panel]) for name in ("x_low", "x_high", "y_low", "y_high", "step")}
+        x, y, step = (limits["x_low"], limits["x_high"]), (limits["y_low"], limits["y_high"]), limits["step"]
+        max_score, min_score = unc + x[1] - y[0], unc + x[0] - y[1]
+        n_decimals = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
+        scores = step * np.arange(int(np.ceil(min_score / step)), int(np.floor(max_score / step)) + 1)
+        label = f"equal {'Brier score' if self.settings['score'] == 'brier' else 'log loss'}"
+        line: dict[str, Any] = {"layer": "lines", "label": label, "color": "#B8B8B8", "linewidth": 0.8, "zorder": 1.2}
+        marks: list[Mark] = [Segments(x[0], x[1], x[0] + unc - scores, x[1] + unc - scores, **line)]
+        if not (size.is_wide and self.has("lines")):
+            return marks
+        style: dict[str, Any] = {
+            "color": styling.MUTED_COLOR,
+            "fontsize": size.font_size - 2,
+            "zorder": 1.3,
+            "ha": "right",
+        }
+        style |= {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}, "layer": "labels", "gid": "score"}
+        style |= {"xytext": (1, 0), "textcoords": "offset points", "ha": "right"}
+        for score in scores[scores >= 0].tolist():
+            # The number is where the line leaves the axes: at the top or at the right edge.
+            mcb_at_top, dsc_at_right, text = y[1] - unc + score, x[1] + unc - score, f"{score:.{n_decimals}f}"
+            if x[0] + 0.06 * (x[1] - x[0]) < mcb_at_top < x[1]:
+                marks.append(Text(mcb_at_top, y[1], text, va="top", **style))
+            elif y[0] + 0.03 * (y[1] - y[0]) < dsc_at_right < y[1] - 0.06 * (y[1] - y[0]):
+                marks.append(Text(x[1], dsc_at_right, text, va="center", **style))
+        return marks
 
 
 def describe_plane(models: Sequence[MurphyModel], results: Sequence[ModelResult]) -> str:
@@ -158,27 +151,3 @@ def _round_up(x: float) -> float:
     """The smallest number of the form 1, 2 or 5 times a power of ten that is at least x."""
     scale = 10.0 ** np.floor(np.log10(x))
     return float(next(scale * m for m in (1, 2, 5, 10) if scale * m >= x * (1 - 1e-9)))
-
-
-def _draw_isolines(ax: Any, panel_row: Mapping[str, float], unc: float, size: float, *, shows_labels: bool) -> None:
-    """Draw lines of equal score S, which are DSC = MCB + UNC − S."""
-    x, y = np.array([panel_row["x_low"], panel_row["x_high"]]), (panel_row["y_low"], panel_row["y_high"])
-    step = panel_row["step"]
-    max_score, min_score = unc + x[1] - y[0], unc + x[0] - y[1]
-    n_decimals = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
-    for k in range(int(np.ceil(min_score / step)), int(np.floor(max_score / step)) + 1):
-        score = k * step
-        ax.plot(x, x + unc - score, color="#B8B8B8", linewidth=0.8, zorder=1.2, label="lines")
-        if not shows_labels or score < 0:
-            continue
-        # The number is where the line leaves the axes: at the top or at the right edge.
-        mcb_at_top = y[1] - unc + score
-        leaves_at_top = x[0] + 0.06 * (x[1] - x[0]) < mcb_at_top < x[1]
-        label_position = (mcb_at_top, y[1]) if leaves_at_top else (x[1], x[1] + unc - score)
-        if not leaves_at_top and not y[0] + 0.03 * (y[1] - y[0]) < label_position[1] < y[1] - 0.06 * (y[1] - y[0]):
-            continue
-        alignment: dict[str, Any] = {"ha": "right", "va": "top"} if leaves_at_top else {"ha": "right", "va": "center"}
-        text = f"{score:.{n_decimals}f}"
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        ax.annotate(text, label_position, xytext=(1, 0), textcoords="offset points", color=styling.MUTED_COLOR,
-                    fontsize=size - 2, zorder=1.3, bbox=box, gid="score", **alignment)  # fmt: skip

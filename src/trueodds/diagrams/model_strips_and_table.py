@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import panel_grid, styling
-from trueodds.diagrams._style.marks import Band, Mark, PanelSize, Segments, Strip
+from trueodds.diagrams._style.marks import Band, Mark, PanelSize, Segments, Strip, Text
 from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import format_error, format_interval
@@ -153,6 +153,41 @@ def draw_strips(ax: Any, tables_by_model: Sequence[Mapping[str, Array]], strip_h
         styling.style_strip(strip)
         if i > 0:
             strip.spines["top"].set_color("#D5DBE1")  # a fainter line between the strips of two models
+
+
+class NumberTable(Mark):
+    """A small table below the axes, if there is room; the layout removes it from axes passed by the user.
+
+    `names` are those of the models, which label the lines. Each of `columns` has a heading and one cell per model.
+    `size` is the type size in points.
+    """
+
+    def __init__(self, names: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]], size: float) -> None:
+        super().__init__(0.0, layer="numbers")
+        self.names, self.columns, self.size = names, columns, size
+
+    def draw(self, ax: Any) -> Iterable[Any]:
+        """Write the table."""
+        if not number_table_fits(ax, len(self.names)):
+            return []
+        size = self.size
+        line_offsets = [2.9 * size + 12 + LINE_SPACING * size * i for i in range(len(self.names) + 1)]
+        # Below tick labels and axis label; an inch of the width is for tick labels and the label of the y axis.
+        max_width = styling.POINTS_PER_INCH * (ax.figure.get_size_inches()[0] - 1)
+        widths = [max(styling.text_width(text, size) for text in (head, *cells)) + 14 for head, cells in self.columns]
+        right = max_width - sum(widths)
+        style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
+        style |= {"fontsize": size, "gid": styling.SIDE_TEXT_GID}
+        texts = []
+        for name, offset, color in zip(self.names, line_offsets[1:], COLORS, strict=False):
+            label = styling.shorten_text(name, right - 6, size, "bold")
+            texts.append(Text(0, 0, label, xytext=(0, -offset), color=color, fontweight="bold", ha="left", **style))
+        for (heading, cells), width in zip(self.columns, widths, strict=True):
+            right += width
+            colors = [styling.MUTED_COLOR, *[styling.TEXT_COLOR] * len(cells)]
+            for cell, offset, color in zip((heading, *cells), line_offsets, colors, strict=True):
+                texts.append(Text(0, 0, cell, xytext=(right, -offset), color=color, ha="right", **style))
+        return [artist for text in texts for artist in text.draw(ax)]
 
 
 def draw_number_table(ax: Any, names: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]], size: float) -> None:

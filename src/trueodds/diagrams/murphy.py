@@ -16,6 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
+from trueodds.diagrams._style.marks import Line, Mark, PanelSize
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.mcb_dsc_plane import PlaneDiagram, describe_plane, plane_limits
@@ -27,7 +28,7 @@ from trueodds.diagrams.model_results import (
     match_views,
     measure_models,
 )
-from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, marks_thresholds
+from trueodds.diagrams.model_styles import COLORS, legend_name, marks_thresholds
 from trueodds.diagrams.murphy_curves import MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
 from trueodds.diagrams.murphy_finding import SCORE_NAMES, describe_curves, format_score_range
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
@@ -418,7 +419,6 @@ class MurphyBuilder:
 
 
 PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
-SIGNIFICANT_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}
 PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
 
 
@@ -445,19 +445,6 @@ class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
         """Whether a table of scores is drawn below the axes: for several models in one view."""
         return self.has("numbers") and len(self.names) > 1 and len(self.panels["view"]) == 1
 
-    @property
-    def _shows_bands(self) -> bool:
-        return self.settings["banded"] and self.has("band") and bool((self.table["part"] == "band").any())
-
-    @property
-    def _shows_decomposition(self) -> bool:
-        return bool(self.settings["parts"]) and self.has("parts")
-
-    @property
-    def _shows_difference(self) -> bool:
-        """Whether thresholds with a significant difference are marked, and there are some."""
-        return self.has("beyond") and bool((np.abs(self.table["beyond"][self.table["part"] == "band"]) == 1).any())
-
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         if len(self.names) == 1:
@@ -468,121 +455,63 @@ class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
         """The threshold along x, the cost along y."""
         return "Decision threshold", "Mean cost of decisions"
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """The models and the other layers."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        is_single_model = len(self.names) == 1
-        entries: list[tuple[Any, str]] = []
-        if self.has("curves"):
-            for i, name in enumerate(self.names):
-                mark: dict[str, Any] = (
-                    {"marker": MARKERS[i], "markersize": 4} if marks_thresholds(self.settings["thresholds"]) else {}
-                )
-                line = Line2D([], [], color=COLORS[i], linestyle=LINE_STYLES[i], linewidth=1.6, **mark)
-                entries.append((line, "cost" if is_single_model else legend_name(name)))
-        if self._shows_bands:
-            level = f"{100 * self.settings['level']:.4g}\u00a0% interval"
-            entries.append((Patch(facecolor=COLORS[0] if is_single_model else styling.MUTED_COLOR, alpha=0.22), level))
-        if self._shows_decomposition:
-            for part, dashes in PART_DASHES.items():
-                color = styling.MUTED_COLOR if part == "unc" or not is_single_model else COLORS[0]
-                entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), PART_LABELS[part]))
-        if self._shows_difference:
-            significant_line = Line2D([], [], color=styling.MUTED_COLOR, **SIGNIFICANT_STYLE)
-            level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((significant_line, f"differs from {legend_name(self.names[0])} ({level})"))
-        if self.has("strip"):
-            entries.append(
-                (Patch(facecolor=COLORS[0] if is_single_model else styling.MUTED_COLOR, alpha=0.55), "predictions")
-            )
-        return entries
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        rows, panel_row = self.rows(panel), self.panel_values(panel)
-        size = styling.font_size(ax)
-        styling.style_axes(ax, size)
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """The thresholds along x, the cost along y."""
+        styling.style_axes(ax, size.font_size)
         styling.set_probability_axis(ax)
-        high = float(panel_row["y_high"])
+        high = float(self.panels["y_high"][panel])
         styling.set_limits_above_strip(ax, 0.0, high, self.strip_height)
         ax.set_yticks(styling.round_ticks(ax, 0.0, high))
-        is_narrow = styling.size_in_inches(ax)[0] < 3.4
-        for i, name in enumerate(self.names):
-            self._draw_model(
-                ax, i, {part: select_part_of_model(rows, name, part) for part in ("curve", "band")}, is_narrow=is_narrow
-            )
-        if self._shows_decomposition:
-            curve = select_part_of_model(rows, self.names[0], "curve")
-            style: dict[str, Any] = {
-                "color": styling.MUTED_COLOR,
-                "linestyle": PART_DASHES["unc"],
-                "label": "unc",
-                "zorder": 2.4,
-            }
-            ax.plot(curve["threshold"], curve["unc"], linewidth=1.1, **style)
-        if self.has("strip"):
-            tables = [select_part_of_model(rows, name, "strip") for name in self.names]
-            model_strips_and_table.draw_strips(ax, tables, self.strip_height, float(panel_row["tallest"]))
-        if self._shows_numbers and model_strips_and_table.number_table_fits(ax, len(self.names)):
-            self._draw_number_table(ax, rows, size - 0.5)
 
-    def _draw_model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, is_narrow: bool) -> None:
-        """Draw the curves of model number i, with its band; `parts` are the parts of its rows."""
-        curve, band = parts["curve"], parts["band"]
-        x, color = curve["threshold"], COLORS[i]
-        if self._shows_bands and len(band["threshold"]):
-            limits = band["threshold"], band["low"], band["high"]
-            if marks_thresholds(self.settings["thresholds"]):
-                ax.vlines(*limits, color=color, alpha=0.35, linewidth=3, zorder=2, label="band")
-            else:
-                ax.fill_between(*limits, color=color, alpha=0.2, linewidth=0, zorder=2, label="band")
-        if self.has("curves"):
-            line_width = 1.1 if is_narrow else 1.6
-            mark = (
-                {"marker": MARKERS[i], "markersize": 3 if is_narrow else 4}
-                if marks_thresholds(self.settings["thresholds"])
-                else {}
-            )
-            style: dict[str, Any] = {
-                "linestyle": LINE_STYLES[i],
-                "linewidth": line_width,
-                "zorder": 3.2,
-                "label": "curve",
-            }
-            ax.plot(x, curve["score"], color=color, **style, **mark)
-        if self.has("beyond") and len(band["threshold"]):
-            significant_score = np.where(np.abs(band["beyond"]) == 1, band["score"], np.nan)
-            if np.isfinite(significant_score).any():
-                # Behind all curves, pale and with square ends: several such strokes must not hide the curves.
-                significance_style = (
-                    SIGNIFICANT_STYLE
-                    | ({"linewidth": 3.0} if is_narrow else {})
-                    | ({"marker": "o"} if marks_thresholds(self.settings["thresholds"]) else {})
-                )
-                ax.plot(
-                    band["threshold"],
-                    significant_score,
-                    color=color,
-                    zorder=2.5,
-                    label="beyond",
-                    markersize=10,
-                    **significance_style,
-                )
-        if self._shows_decomposition:
-            for part in ("mcb", "dsc"):
-                style = {"linestyle": PART_DASHES[part], "linewidth": 0.9 if is_narrow else 1.2, "label": part}
-                ax.plot(
-                    x,
-                    curve[part],
-                    color=color,
-                    marker="." if marks_thresholds(self.settings["thresholds"]) else None,
-                    **style,
-                )
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """Curves, bands, parts of the cost, significant differences, strips and a table of numbers."""
+        rows = self.rows(panel)
+        curves, bands, strips = (
+            [select_part_of_model(rows, name, part) for name in self.names] for part in ("curve", "band", "strip")
+        )
+        has_markers = marks_thresholds(self.settings["thresholds"])
+        marks: list[Mark] = []
+        for i, curve in enumerate(curves):
+            label = "cost" if len(self.names) == 1 else legend_name(self.names[i])
+            style = model_strips_and_table.model_line(i, size, has_markers=has_markers)
+            marks.append(Line(curve["threshold"], curve["score"], layer="curves", label=label, **style))
+        if self.settings["banded"]:
+            for i, band in enumerate(bands):
+                limits, label = (band["threshold"], band["low"], band["high"]), f"{self.level_text} interval"
+                marks.append(self.model_band(i, *limits, label=label, has_markers=has_markers, zorder=2))
+        if self.settings["parts"]:
+            marks += self._part_marks(curves, size, has_markers=has_markers)
+        # Behind all curves, pale and with square ends: several such strokes must not hide the curves.
+        stroke: dict[str, Any] = {"linewidth": 4.5 if size.is_wide else 3.0, "alpha": 0.3, "solid_capstyle": "butt"}
+        stroke |= {"marker": "o", "markersize": 10} if has_markers else {}
+        label = f"differs from {legend_name(self.names[0])} ({self.level_text})"
+        for i, band in enumerate(bands):
+            score = np.where(np.abs(band["beyond"]) == 1, band["score"], np.nan)
+            style = {"layer": "beyond", "color": COLORS[i], "zorder": 2.5, "key": {"color": styling.MUTED_COLOR}}
+            marks.append(Line(band["threshold"], score, label=label, **style, **stroke))
+        marks += self.strips(strips, float(self.panels["tallest"][panel]))
+        if self._shows_numbers:
+            tables, font_size = [select_part_of_model(rows, name, "model") for name in self.names], size.font_size - 0.5
+            score_name = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
+            columns = model_strips_and_table.score_columns(tables, self.names[0], score_name, font_size)
+            marks.append(model_strips_and_table.NumberTable(self.names, columns, font_size))
+        return marks
 
-    def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
-        tables = [select_part_of_model(rows, name, "model") for name in self.names]
-        score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
-        columns = model_strips_and_table.score_columns(tables, self.names[0], score, size)
-        model_strips_and_table.draw_number_table(ax, self.names, columns, size)
+    def _part_marks(self, curves: Sequence[Columns], size: PanelSize, *, has_markers: bool) -> list[Mark]:
+        """Miscalibration and discrimination of each model, and the uncertainty, which all models share."""
+        color = COLORS[0] if len(self.names) == 1 else styling.MUTED_COLOR
+        width = 1.2 if size.is_wide else 0.9
+        marks: list[Mark] = []
+        for part in ("mcb", "dsc"):
+            style: dict[str, Any] = {
+                "layer": "parts",
+                "name": part,
+                "label": PART_LABELS[part],
+                "key": {"color": color},
+            }
+            style |= {"linestyle": PART_DASHES[part], "linewidth": width} | ({"marker": "."} if has_markers else {})
+            for i, curve in enumerate(curves):
+                marks.append(Line(curve["threshold"], curve[part], color=COLORS[i], **style))
+        unc: dict[str, Any] = {"linestyle": PART_DASHES["unc"], "color": styling.MUTED_COLOR, "linewidth": 1.1}
+        unc |= {"layer": "parts", "name": "unc", "label": PART_LABELS["unc"], "zorder": 2.4}
+        return [*marks, Line(curves[0]["threshold"], curves[0]["unc"], **unc)]

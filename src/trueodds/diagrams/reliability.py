@@ -17,7 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams import bin_intervals, bins
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_percent
-from trueodds.diagrams._style.marks import Boxes, Mark, PanelSize, Points, Segments, Strip, Text
+from trueodds.diagrams._style.marks import Boxes, Mark, PanelSize, Points, Segments, Text
 from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, BinnedPlot, y_limits
 from trueodds.diagrams._style.styling import MAX_PANELS
@@ -291,21 +291,9 @@ class ReliabilityDiagram(BinnedPlot):
     layers = ("bars", "crosses", "strip", "gaps", "sides")
 
     @property
-    def strip_height(self) -> float:  # type: ignore[override]
-        """The strip's share of the height."""
-        return styling.STRIP_HEIGHT if self.has("strip") else 0.0
-
-    @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Inches of the figure; the unit square needs room for the header above it."""
         return (6.4, 4.6) if self.shows_deviation else (5.2, 6.7)
-
-    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """Probabilities along x, above a strip event rates or differences along y."""
-        self.draw_axes(ax, *self._y_limits(panel))
-
-    def _y_limits(self, panel: int) -> tuple[float, float]:
-        return float(self.panels["y_low"][panel]), float(self.panels["y_high"][panel])
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
         """Bars, crosses, gaps, line of perfect calibration, strip, and words along the right edge."""
@@ -317,11 +305,9 @@ class ReliabilityDiagram(BinnedPlot):
             gap: dict[str, Any] = {"facecolor": styling.GAP_COLOR, "edgecolor": "none", "zorder": 1.2}
             marks.append(Boxes(*edges, layer="gaps", name="gap", label="gap", **gap))
         marks.append(self.calibration_line())
-        strip = _strip_edges_and_shares(rows, panel_row)
-        tallest = float(panel_row["tallest"])
-        marks.append(Strip(*strip, max_share=tallest, shows_max_share=size.is_wide, label="predictions"))
+        marks.append(self.strip(*_strip_edges_and_shares(rows, panel_row), float(panel_row["tallest"]), size))
         if size.is_wide and self.shows_deviation:
-            marks += _side_labels(size, *self._y_limits(panel), is_confidence=self.lens == "confidence")
+            marks += _side_labels(size, *self.y_limits(panel), is_confidence=self.lens == "confidence")
         return marks
 
     def _bar_marks(self, panel: int, rows: Mapping[str, Array], size: PanelSize) -> list[Mark]:
@@ -350,7 +336,7 @@ class ReliabilityDiagram(BinnedPlot):
             # The ends also show a bar of length zero, as at predictions of 0 and 1.
             ends: dict[str, Any] = {"marker": "_", "markersize": cap, "markeredgewidth": min(width, 1.3)}
             marks.append(Points(np.tile(x[mask], 2), np.r_[low[mask], high[mask]], name="ends", **bar, **ends))
-        y_low, y_high = self._y_limits(panel)
+        y_low, y_high = self.y_limits(panel)
         cut: dict[str, Any] = {"color": styling.MUTED_COLOR, "markersize": 3.7, "clip_on": False, "zorder": 3.5}
         for edge, marker, is_cut in ((y_high, "^", high > y_high), (y_low, "v", low < y_low)):
             marks.append(Points(x[is_cut], edge, layer="bars", name="cut", marker=marker, **cut))

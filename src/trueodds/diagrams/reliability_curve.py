@@ -16,6 +16,7 @@ from trueodds.core.settings import BinCount, Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_phrases, capitalize_first, format_probabilities
+from trueodds.diagrams._style.marks import Band, Line, Mark, PanelSize, Segments
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
@@ -508,93 +509,60 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         reason = "" if low == low else "Limits need band='confidence' and a view that is drawn."
         return LocalEstimate(probability, low, high, error, reason)
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """The legend entries of the layers that are drawn."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        entries: list[tuple[Any, str]] = []
-        if self.has("curve"):
-            curve_label = "observed, smoothed" if self.has_long_labels else "observed"
-            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), curve_label))
-            if self.table["outside"].any():
-                entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.2), self._outside_label()))
-        if self.settings["band"] and self.has("band"):
-            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_label()))
-        if self.has("reference"):
-            entries.append(
-                (
-                    Line2D([], [], **_REFERENCE_LINE_STYLE),
-                    "expected if calibrated" if self.has_long_labels else "if calibrated",
-                )
-            )
-        return entries + self.shared_legend_entries()
-
     def _outside_label(self) -> str:
         if self.settings["band"] == "confidence":  # the band contains the curve, but not the reference
             return "band excludes calibration" if self.has_long_labels else "significant"
         return "outside the band" if self.has_long_labels else "outside"
 
     def _band_label(self) -> str:
-        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        level = self.level_text
         consistent = self.settings["band"] == "consistency"
         if not self.has_long_labels:
             return f"{level} {'consistency' if consistent else 'interval'}"
         scope = "simultaneous" if self.settings["simultaneous"] else "pointwise"
         return f"{level} consistency band ({scope})" if consistent else f"{level} {scope} band"
 
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        rows, size = self.rows(panel), styling.font_size(ax)
-        is_wide = self.draw_axes(ax, size)
-        if self.has("strip"):
-            shares = select_part(rows, "strip")
-            max_share = float(self.panels["tallest"][panel])
-            styling.draw_strip(
-                ax, shares["x_low"], shares["x_high"], shares["share"], max_share, size, shows_max_share=is_wide
-            )
-        curve = select_part(rows, "curve")
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """The pieces of the curve with their bands and references, the diagonal, and the strip."""
+        rows = self.rows(panel)
+        curve, strip = select_part(rows, "curve"), select_part(rows, "strip")
+        marks: list[Mark] = []
         for piece in np.unique(curve["piece"]):
-            self._draw_piece(
-                ax, {name: column[curve["piece"] == piece] for name, column in curve.items()}, is_wide=is_wide
-            )
+            in_piece = curve["piece"] == piece
+            marks += self._piece_marks({name: column[in_piece] for name, column in curve.items()}, size)
+        tallest = float(self.panels["tallest"][panel])
+        return [*marks, self.diagonal(), self.strip(strip["x_low"], strip["x_high"], strip["share"], tallest, size)]
 
-    def _draw_piece(self, ax: Any, rows: Mapping[str, Array], *, is_wide: bool) -> None:
-        """Draw one piece of the curve without gaps."""
-        x, line_width = rows["score"], 1.8 if is_wide else 1.3
-        if self.settings["band"] and self.has("band"):
+    def _piece_marks(self, rows: Mapping[str, Array], size: PanelSize) -> list[Mark]:
+        """The marks of a piece of the curve without gaps."""
+        x, width = rows["score"], 1.8 if size.is_wide else 1.3
+        is_point = bool(x[-1] - x[0] < 0.004)  # a very narrow range remains visible
+        dot: dict[str, Any] = {"marker": "o" if is_point else "", "markersize": 2.2 * width, "key": {"marker": ""}}
+        curve: dict[str, Any] = {"layer": "curve", "linewidth": width, "color": styling.INSIDE_COLOR, "zorder": 3}
+        outside = curve | {"linewidth": 1.8 * width, "color": styling.OUTSIDE_COLOR, "zorder": 3.1, "name": "outside"}
+        outside_rate = np.where(rows["outside"], rows["rate"], np.nan)
+        curve_label = "observed, smoothed" if self.has_long_labels else "observed"
+        marks: list[Mark] = [
+            Line(x, rows["rate"], label=curve_label, **curve, **dot),
+            Line(x, outside_rate, label=self._outside_label(), **outside, **dot),
+        ]
+        if self.settings["band"]:
             # A band based on a row or two must look less certain than one based on thousands.
             strength = min(float(np.nanmax(rows["effective"])) / MIN_OPAQUE_EFFECTIVE_N, 1.0)
-            style: dict[str, Any] = {"zorder": 1.4, "label": "band"}
-            fill = {"facecolor": styling.INSIDE_BAR_COLOR, "alpha": 0.12 + 0.43 * strength, "linewidth": 0}
-            ax.fill_between(x, rows["low"], rows["high"], **fill, **style)
-            if x[-1] - x[0] < 0.004:  # keeps a very narrow range visible
-                ax.vlines(
-                    x[:1],
-                    rows["low"][:1],
-                    rows["high"][:1],
-                    colors=styling.INSIDE_BAR_COLOR,
-                    linewidth=(0.7 + 1.3 * strength) * line_width,
-                    **style,
-                )
-        if self.has("reference"):
-            ax.plot(x, rows["reference"], zorder=2.5, label="reference", **_REFERENCE_LINE_STYLE)
-        if self.has("curve"):
-            dot_style = {"marker": "o", "markersize": 2.2 * line_width} if x[-1] - x[0] < 0.004 else {}
-            ax.plot(
-                x, rows["rate"], color=styling.INSIDE_COLOR, linewidth=line_width, zorder=3, label="curve", **dot_style
-            )
-            if rows["outside"].any():
-                outside_rate = np.where(rows["outside"], rows["rate"], np.nan)
-                ax.plot(
-                    x,
-                    outside_rate,
-                    color=styling.OUTSIDE_COLOR,
-                    linewidth=1.8 * line_width,
-                    zorder=3.1,
-                    label="outside",
-                    **dot_style,
-                )
+            style: dict[str, Any] = {"layer": "band", "color": styling.INSIDE_BAR_COLOR, "zorder": 1.4}
+            fill: dict[str, Any] = {"alpha": 0.12 + 0.43 * strength, "linewidth": 0, "key": {"alpha": 0.55}}
+            marks.append(Band(x, rows["low"], rows["high"], label=self._band_label(), **fill, **style))
+            if is_point:
+                low, high = rows["low"][:1], rows["high"][:1]
+                marks.append(Segments(x[:1], x[:1], low, high, linewidth=(0.7 + 1.3 * strength) * width, **style))
+        label = "expected if calibrated" if self.has_long_labels else "if calibrated"
+        dashed: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+        return [*marks, Line(x, rows["reference"], layer="reference", label=label, zorder=2.5, **dashed)]
 
 
-_REFERENCE_LINE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+_REFERENCE_LINE_STYLE: dict[str, Any] = {
+    "color": styling.TEXT_COLOR,
+    "linewidth": 1.2,
+    "linestyle": (0, (4, 2.5)),
+    "zorder": 2.5,
+}

@@ -313,6 +313,51 @@ class Strip(_AreaMark):
         return []
 
 
+class AxisStrip(Mark):
+    """Ticks of a second scale in a strip along the lower edge: `AxisStrip(x, texts, title="score:")`.
+
+    A text that would overlap the title or an earlier one is left out, with its tick if `omits_ticks`.
+    """
+
+    def __init__(
+        self, x: ArrayLike, texts: Sequence[str], *, title: str, omits_ticks: bool = False, **style: Any
+    ) -> None:
+        super().__init__(x, **style)
+        self.texts, self.title, self.omits_ticks = texts, title, omits_ticks
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to draw: the title is always drawn."""
+        return False
+
+    def draw(self, ax: Any) -> Iterable[Any]:
+        """Draw the strip with the ticks."""
+        strip = ax.inset_axes((0, 0, 1, styling.AXIS_STRIP_HEIGHT), zorder=3)
+        strip.set_label("axis_strip")
+        strip.set_xlim(ax.get_xlim())
+        strip.set_ylim(0, 1)
+        strip.set_xticks([])
+        strip.set_yticks([])
+        styling.style_strip(strip)
+        first, last = strip.get_xlim()
+        points_per_unit = styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0] / (last - first)
+        font_size = styling.font_size(ax) - 1.5
+        style = {"fontsize": font_size, "color": styling.MUTED_COLOR, "va": "center", "parse_math": False} | self.style
+        strip.text(first + 4 / points_per_unit, 0.4, self.title, ha="left", **style)
+        occupied = [(first, first + (styling.text_width(self.title, font_size) + 10) / points_per_unit)]
+        for x, text in zip(self.coordinates[0], self.texts, strict=True):
+            half_width = (styling.text_width(text, font_size) / 2 + 3) / points_per_unit
+            middle = min(x, last - half_width)
+            box = middle - half_width, middle + half_width
+            has_text = all(box[1] <= left or box[0] >= right for left, right in occupied)
+            if has_text:
+                occupied.append(box)
+                strip.text(middle, 0.4, text, ha="center", **style)
+            if has_text or not self.omits_ticks:
+                strip.plot([x, x], [0.72, 1], color=styling.AXIS_LINE_COLOR, linewidth=0.8, label="tick")
+        return []
+
+
 class Arrows(_LineMark):
     """Arrows in true length: `Arrows(tails, heads, width=…)`, (k, 2) each, with the width of the shaft in inches.
 

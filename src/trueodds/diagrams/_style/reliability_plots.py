@@ -7,8 +7,7 @@ from typing import Any
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.draw_diagram import MAX_NARROW_WIDTH
-from trueodds.diagrams._style.marks import Line, Mark, draw_marks
+from trueodds.diagrams._style.marks import Line, Mark, PanelSize, Strip, draw_marks
 from trueodds.diagrams.base import Diagram
 
 
@@ -35,38 +34,29 @@ class UnitSquarePlot(Diagram):
         """Predicted along x, observed along y."""
         return self.predicted_label, self.observed_label
 
-    def draw_axes(self, ax: Any, size: float) -> bool:
-        """Draw grid, limits, ticks and diagonal, and return whether the axes are wide."""
-        styling.style_axes(ax, size)
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """Probabilities along x, and event rates along y above the strip."""
+        styling.style_axes(ax, size.font_size)
         styling.set_probability_axis(ax)
         styling.set_rate_axis(ax, *styling.RATE_LIMITS, self.strip_height)
-        if self.has("diagonal"):
-            ax.plot([0, 1], [0, 1], color=styling.MUTED_COLOR, linewidth=1, zorder=2, label="diagonal")
-        return styling.size_in_inches(ax)[0] > MAX_NARROW_WIDTH
 
-    def shared_legend_entries(self) -> list[tuple[Any, str]]:
-        """The legend entries of diagonal and strip."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
+    def diagonal(self) -> Mark:
+        """The line of perfect calibration."""
+        label = "perfect calibration" if self.has_long_labels else "diagonal"
+        return Line((0, 1), (0, 1), layer="diagonal", label=label, color=styling.MUTED_COLOR, linewidth=1, zorder=2)
 
-        entries: list[tuple[Any, str]] = []
-        if self.has("diagonal"):
-            entries.append(
-                (
-                    Line2D([], [], color=styling.MUTED_COLOR, linewidth=1),
-                    "perfect calibration" if self.has_long_labels else "diagonal",
-                )
-            )
-        if self.has("strip"):
-            entries.append((Patch(facecolor=styling.STRIP_COLOR), "predictions"))
-        return entries
+    def strip(self, low: Array, high: Array, share: Array, max_share: float, size: PanelSize) -> Mark:
+        """The histogram of the predictions."""
+        return Strip(low, high, share, max_share=max_share, shows_max_share=size.is_wide, label="predictions")
 
 
 BINNED_STYLES = ("diagonal", "deviation")  # values of the setting `style` of diagrams with bins
 
 
-class BinnedPlot(Diagram):
+class BinnedPlot(UnitSquarePlot):
     """A plot of bins at their mean prediction, in one of two styles; tables hold event rates in both styles."""
+
+    row_noun = "bins"
 
     @property
     def shows_deviation(self) -> bool:
@@ -76,20 +66,21 @@ class BinnedPlot(Diagram):
     @property
     def aspect_ratio(self) -> float:  # type: ignore[override]
         """The height relative to the width that puts the diagonal at 45 degrees; 0 for deviations."""
-        return (
-            0.0 if self.shows_deviation else styling.equal_scale_aspect_ratio(*styling.RATE_LIMITS, self.strip_height)
-        )
-
-    def default_title(self) -> str:
-        """The question that the diagram answers."""
-        return self.calibration_question
+        return 0.0 if self.shows_deviation else super().aspect_ratio
 
     def axis_labels(self) -> tuple[str, str]:
         """Predicted along x; along y observed, or observed minus predicted."""
-        x, y = self.predicted_label, self.observed_label
-        if self.shows_deviation:
-            y = "Accuracy − confidence" if self.lens == "confidence" else "Observed − predicted"
-        return x, y
+        if not self.shows_deviation:
+            return super().axis_labels()
+        return self.predicted_label, "Accuracy − confidence" if self.lens == "confidence" else "Observed − predicted"
+
+    def y_limits(self, panel: int) -> tuple[float, float]:
+        """The lower and upper limit of y above the strip."""
+        return float(self.panels["y_low"][panel]), float(self.panels["y_high"][panel])
+
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """Probabilities along x, and event rates or differences along y above the strip."""
+        self.draw_axes(ax, *self.y_limits(panel))
 
     def draw_axes(self, ax: Any, low: float, high: float) -> None:
         """Draw grid, limits and ticks for y from `low` to `high`."""

@@ -11,7 +11,6 @@ import trueodds as to
 from trueodds.core.errors import InputError
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.view import View
-from trueodds.reports.audit_results import measures_by_name
 from trueodds.reports.standard_measures import standard_measures
 
 NAMES = ("in_the_large", "intercept", "slope")
@@ -74,7 +73,7 @@ def test_the_regression_agrees_with_llo_and_the_audit():
     assert uncertainty.effective_units == pytest.approx(parts["joint"]["units"], rel=1e-6)
     slope = parts["slope"]
     half_width = t.ppf(0.975, slope["units"] - 1) * slope["slope_se"]
-    measures = measures_by_name(standard_measures(preds, 0.95, np.random.default_rng(0)))
+    measures = {measure.name: measure for measure in standard_measures(preds, 0.95, np.random.default_rng(0))}
     interval = measures["calibration_slope"].interval
     assert (interval.low, interval.high) == pytest.approx(
         (slope["slope"] - half_width, slope["slope"] + half_width), rel=1e-6

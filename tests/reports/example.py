@@ -5,8 +5,13 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from trueodds.reports.audit_result import AuditResult
+
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 30"><path d="M2 28 L38 2" stroke="black"/></svg>'
 PICTURES = [PICTURE, PICTURE, None]
+
+
+typed = AuditResult.from_dict
 
 
 def example() -> dict[str, Any]:

@@ -9,13 +9,14 @@ from scipy.stats import binom
 
 import trueodds as to
 from tests import reference
+from tests.reports.example import example, typed
 from tests.test_schemas import valid
 from trueodds.api.by_group import by_group
 from trueodds.reports.analyze_rows import analyze_rows
 from trueodds.reports.audit import audit
 from trueodds.reports.family_wise_test import GROUP_WEIGHT, RECALIBRATION_WEIGHT
 from trueodds.reports.html.audit_page import render_html
-from trueodds.reports.subgroups import GroupSpec, adjust_by_holm, established_worst_group, worst_group
+from trueodds.reports.subgroups import GroupSpec, adjust_by_holm
 from trueodds.reports.text import group_tables
 from trueodds.reports.text import terminal as report
 from trueodds.reports.text.summary import summary_lines
@@ -137,7 +138,7 @@ def test_a_group_of_one_row_is_there_without_interval_and_undecided():
     one = document["groups"][1]
     assert (one["n"], one["interval"], one["status"]) == (1, None, "undecided")
     assert "TN150" in codes(document)
-    assert "2 undecided" in {fact.label: fact.remark for fact in summary_lines(document)}["Miscalibrated groups"]
+    assert "2 undecided" in {fact.label: fact.remark for fact in summary_lines(typed(document))}["Miscalibrated groups"]
     lines = [line for line in str(made).splitlines() if line.strip().startswith("site=one")]  # of a table in two blocks
     assert lines[0].split()[1] == "1"
     assert lines[-1].endswith("undecided")
@@ -217,19 +218,18 @@ def test_text_page_and_json_show_the_same_groups(crossed):
 
 
 def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
-    groups = crossed.to_dict()["groups"]
-    assert worst_group(groups)["label"] == "a=1, b=1"
+    assert typed(crossed.to_dict()).worst_group.label == "a=1, b=1"
     assert (
         "worst: a=1, b=1"
-        in {fact.label: fact.remark for fact in summary_lines(crossed.to_dict())}["Miscalibrated groups"]
+        in {fact.label: fact.remark for fact in summary_lines(typed(crossed.to_dict()))}["Miscalibrated groups"]
     )
     assert crossed.to_dict()["among_groups"]["worst"] == "a=1, b=1"
-    assert worst_group([]) is None
+    assert typed(crossed.to_dict() | {"groups": []}).worst_group is None
 
 
 def test_every_line_that_names_a_worst_group_names_the_same_one(crossed):
     document = crossed.to_dict()
-    assert worst_group(document["groups"])["label"] == document["among_groups"]["worst"] == "a=1, b=1"
+    assert document["among_groups"]["worst"] == "a=1, b=1"
     assert "worst group: a=1, b=1 " in crossed.verdict["sentence"]
     assert re.search(r"Worst group +ECE 0\.\d+ \(a=1, b=1", crossed.brief())
     # The largest cumulative error is another error, and its line says so.
@@ -291,7 +291,7 @@ def test_no_worst_group_is_named_if_the_errors_of_the_groups_do_not_differ_signi
     assert "; all 5 groups are miscalibrated, and their errors do not differ significantly." in sentence
     assert "orst group" not in sentence
     assert "subject=" not in sentence
-    remark = {line.label: line.remark for line in summary_lines(document)}["Miscalibrated groups"]
+    remark = {line.label: line.remark for line in summary_lines(typed(document))}["Miscalibrated groups"]
     assert remark == "errors do not differ significantly between groups; none undecided"
 
 
@@ -308,11 +308,9 @@ def test_without_gaps_several_miscalibrated_groups_are_only_counted() -> None:
 
 
 def test_the_only_miscalibrated_group_is_named_without_any_gap() -> None:
-    only = [
-        {"status": "within"},
-        {"status": "miscalibrated", "label": "a", "joint": 0.01, "pvalue": 0.01, "error": 0.1},
-    ]
-    assert established_worst_group(only, ())["label"] == "a"
+    audit = example()
+    audit["groups"][0]["status"], audit["among_groups"]["widest"] = "within", []
+    assert typed(audit).established_worst_group.label == "site=south"
 
 
 def test_numbers_of_the_multicalibration_error_read_as_those_of_the_groups() -> None:

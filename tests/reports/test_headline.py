@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from scipy.special import expit, softmax
 
 import trueodds as to
-from tests.reports.example import example
+from tests.reports.example import example, typed
+from trueodds.reports.audit_result import AuditData, AuditRecalibration
 from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.html.methods_paragraph import describe_methods
 from trueodds.reports.text import result_tables
@@ -79,7 +81,7 @@ def test_calibration_that_is_not_rejected_is_no_green_page_beside_a_slope_whose_
     page = report.to_html()
     assert '<header class="plain">' in page
     assert '<span class="badge">inconclusive</span>' in page
-    (line,) = (line for line in summary_lines(facts) if line.label == "Miscalibration")
+    (line,) = (line for line in summary_lines(typed(facts)) if line.label == "Miscalibration")
     assert (line.value, line.tone) == ("inconclusive", "plain")
     roles = []
     render_text(facts, style=lambda piece, role: roles.append((role, piece)) or piece)
@@ -90,11 +92,11 @@ def test_an_infinite_log_loss_does_not_turn_an_unconfirmed_gain_into_a_confirmed
     audit = example()
     audit["recalibration"] |= {"gain_low": -0.0005, "gain_high": 0.0139, "gain_percent": None, "alpha": 0.05}
     audit["recalibration"] |= {"gain_low_percent": None, "log_loss_before": None}
-    (line,) = (line for line in summary_lines(audit) if line.label == "Recalibration")
+    (line,) = (line for line in summary_lines(typed(audit)) if line.label == "Recalibration")
     assert "confirmed but not the gain" in line.remark
     assert "90 % confidence interval −0.0005 to 0.0139 nats per row" in line.remark
     assert line.tone == "plain"
-    sentence = describe_recalibration(audit["recalibration"], audit["data"])
+    sentence = describe_recalibration(typed(audit).recalibration, typed(audit).data)
     assert "but the gain in log loss by temperature scaling" in sentence
     assert "is not (90 % confidence interval −0.0005 to 0.0139 nats per row)" in sentence
     assert "reduces" not in sentence
@@ -114,20 +116,20 @@ def test_an_undefined_slope_refers_to_the_note_that_has_its_values_with_clipped_
 
 
 def test_a_threshold_of_one_half_is_not_mentioned_for_rare_events() -> None:
-    changes = {"label_flips": 13, "accuracy_before": 0.95}
-    rare = {"kind": "classes", "event_rate": 0.05}
+    changes = AuditRecalibration(label_flips=13, accuracy_before=0.95)
+    rare = AuditData(source="", n=999, k=2, kind="classes", event_rate=0.05)
     assert describe_changed_classes(changes, rare, only_relevant=True) == ""
     assert describe_changed_classes(changes, rare) == "13 predictions cross the 0.5 threshold"
-    assert describe_changed_classes(changes, {**rare, "event_rate": 0.4}, only_relevant=True) != ""
+    assert describe_changed_classes(changes, replace(rare, event_rate=0.4), only_relevant=True) != ""
 
 
 def test_the_methods_state_the_null_distribution_of_clusters_and_every_standard_measure() -> None:
     independent = to.audit(simulated(1.0, 0.0, 0.0, n=400), resamples=99).to_dict()
     clustered = to.audit(simulated(1.0, 0.0, 0.0, n=400, cluster=np.arange(400) // 8), resamples=99).to_dict()
-    text = describe_methods(independent).text
+    text = describe_methods(typed(independent)).text
     assert "labels drawn from the predicted probabilities (Bröcker & Smith 2007)" in text
     assert "Their intervals are normal (Wald) intervals" in text
-    text = describe_methods(clustered).text
+    text = describe_methods(typed(clustered)).text
     assert "residuals of whole clusters with their signs flipped at random" in text
     assert "labels drawn from the predicted probabilities" not in text
     assert "Brock" not in text.replace("ö", "o")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.reports.example import typed
 from trueodds import Predictions, audit, fit
 from trueodds.reports.html.methods_paragraph import describe_methods
 
@@ -38,7 +39,7 @@ def test_scores_that_became_probabilities_are_named(preds, logits, line, sentenc
     report = result.to_dict()
     assert report["data"]["logits"] == logits
     assert [note["code"] for note in report["notes"] if note["code"] == "TN157"] == codes
-    text, methods = " ".join(str(result).split()), describe_methods(report).text
+    text, methods = " ".join(str(result).split()), describe_methods(typed(report)).text
     for phrase, where in ((line, text), (sentence, methods)):
         assert phrase is None or phrase in where
     assert ("log odds" in text.split("Mean predicted")[0]) == (logits == "log odds")

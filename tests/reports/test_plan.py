@@ -2,15 +2,13 @@
 
 import json
 import re
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
 import trueodds as to
+from tests.reports.example import example, typed
 from trueodds.reports.family_wise_test import RECALIBRATION_WEIGHT
-from trueodds.reports.text.verdict_state import verdict_state
 
 
 def simulated(n=1500, k=4, temperature=1.0, seed=0, **extra):
@@ -227,15 +225,11 @@ def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on
     ],
 )
 def test_a_level_is_stated_from_a_third_of_the_error_on(level, error, debiased, state):
-    verdict: Any = SimpleNamespace(pvalue=0.01, min_pvalue=0.01)
-    facts: Any = SimpleNamespace(
-        calibration_in_the_large=level,
-        calibration_in_the_large_z=9.0,
-        default_test=verdict,
-        errors=[SimpleNamespace(value=error, debiased=debiased)],
-        standard_measures=(),
-    )
-    assert verdict_state(facts, verdict, 0.05, {"true_class_zeros": 0, "event_rate": None}) == state
+    facts = example() | {"standard_measures": []}
+    facts["data"] |= {"true_class_zeros": 0}
+    facts["verdict"] |= {"calibration_in_the_large": level, "calibration_in_the_large_z": 9.0}
+    facts["measures"][2] |= {"value": error, "debiased": debiased}
+    assert typed(facts).state == state
 
 
 def test_too_few_clusters_are_reported_with_their_number():

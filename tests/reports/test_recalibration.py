@@ -10,7 +10,7 @@ import pytest
 
 import trueodds as to
 from tests.calibrators.rows import powers
-from tests.reports.example import example
+from tests.reports.example import example, typed
 from trueodds.core.formatting import format_error_range
 from trueodds.reports.text import recalibration
 from trueodds.reports.text.summary import summary_lines
@@ -25,7 +25,7 @@ def drawn(n: int, power: float, seed: int) -> to.Predictions:
 
 
 def fix_fact(audit: dict[str, Any]) -> Any:
-    return next(fact for fact in summary_lines(audit) if fact.label == "Recalibration")
+    return next(fact for fact in summary_lines(typed(audit)) if fact.label == "Recalibration")
 
 
 def test_the_gain_of_choice_and_fit_is_not_called_that_of_the_chosen_method() -> None:
@@ -71,7 +71,9 @@ def test_the_lower_limit_of_the_gain_states_its_confidence() -> None:
     assert "61.7 % lower, at least 54.2 % with 95 % confidence" in fix_fact(audit).remark
     audit["recalibration"]["alpha"] = 0.0025  # the tests do not reject: 5 % of alpha
     assert "61.7 % lower, at least 54.2 % with 99.75 % confidence" in fix_fact(audit).remark
-    assert ("lower 99.75 % confidence limit of the gain", "0.2232") in recalibration.recalibration_table(audit).rows
+    assert ("lower 99.75 % confidence limit of the gain", "0.2232") in recalibration.recalibration_table(
+        typed(audit)
+    ).rows
 
 
 def test_percentages_of_the_log_loss_have_the_same_digits_everywhere() -> None:
@@ -107,7 +109,7 @@ def test_a_gain_of_uncertain_size_is_not_said_to_be_a_reduction() -> None:
     assert "the gain in log loss is not" in next(note.text for note in report.notes if note.code == "TN509")
     assert fix_fact(report.to_dict()).tone == "plain"
     assert ("outcome", "miscalibration confirmed, gain not confirmed") in recalibration.recalibration_table(
-        report.to_dict()
+        typed(report.to_dict())
     ).rows
     assert fix["gain"] > 0  # the README: recommended only if it improves predictions for other rows
 
@@ -140,7 +142,7 @@ def candidate(method: str, difference: float | None, se: float | None, **more: A
 def test_the_table_of_candidates_states_the_rule_that_chose() -> None:
     audit = example()
     fix = audit["recalibration"]
-    intro = recalibration.candidate_table(audit).intro
+    intro = recalibration.candidate_table(typed(audit)).intro
     assert "within one standard error of the best, and that has at least half of its gain" in intro
     # Beyond one standard error of the best, temperature scaling was confirmed by itself.
     fix["candidates"] = [
@@ -149,27 +151,27 @@ def test_the_table_of_candidates_states_the_rule_that_chose() -> None:
         candidate("vector", 0.01, 0.02),
         candidate("spline", 0.0, 0.0),
     ]
-    intro = recalibration.candidate_table(audit).intro
+    intro = recalibration.candidate_table(typed(audit)).intro
     assert "Chosen: temperature scaling, which was specified in advance" in intro
     fix["candidates"][1]["difference"] = 0.02  # within one standard error
-    assert "Chosen: the simplest candidate" in recalibration.candidate_table(audit).intro
+    assert "Chosen: the simplest candidate" in recalibration.candidate_table(typed(audit)).intro
     fix["candidates"][1]["chosen"], fix["candidates"][0]["chosen"] = False, True
-    assert "Chosen: the original probabilities" in recalibration.candidate_table(audit).intro
+    assert "Chosen: the original probabilities" in recalibration.candidate_table(typed(audit)).intro
 
 
 def test_another_log_loss_of_the_original_probabilities_in_the_table_is_explained() -> None:
     audit = example()
     audit["recalibration"]["candidates"] = [candidate("identity", 0.1, 0.02), candidate("temperature", 0.0, 0.0)]
     audit["recalibration"]["log_loss_before"] = 0.4
-    assert "TN508" not in recalibration.candidate_table(audit).intro
+    assert "TN508" not in recalibration.candidate_table(typed(audit)).intro
     audit["recalibration"]["log_loss_before"] = 0.4002
-    assert "(TN508), so the log loss of the original ones" in recalibration.candidate_table(audit).intro
+    assert "(TN508), so the log loss of the original ones" in recalibration.candidate_table(typed(audit)).intro
     audit["recalibration"]["log_loss_before"] = None  # infinite: once taken for the value in the table
-    assert "(TN508), so the log loss of the original ones" in recalibration.candidate_table(audit).intro
+    assert "(TN508), so the log loss of the original ones" in recalibration.candidate_table(typed(audit)).intro
 
 
 def test_the_terminal_shows_the_standard_error_of_a_difference_and_no_difference_of_a_dropped_candidate() -> None:
-    table = recalibration.candidate_table(example()).without_details()
+    table = recalibration.candidate_table(typed(example())).without_details()
     names = [column.name for column in table.columns]
     rows = {row[0]: dict(zip(names, row, strict=True)) for row in table.rows}
     assert (rows["mcllo"]["difference"], rows["mcllo"]["standard error"]) == ("0.0032", "0.0119")
@@ -185,11 +187,12 @@ def test_the_terminal_shows_the_standard_error_of_a_difference_and_no_difference
 def test_a_candidate_that_is_chosen_and_not_applied_is_marked_so() -> None:
     audit = example()
     audit["recalibration"] |= {"confirmed": False, "outcome": "too few rows", "applied": "identity"}
-    rows = {row[0]: row[-1] for row in recalibration.candidate_table(audit).rows}
+    rows = {row[0]: row[-1] for row in recalibration.candidate_table(typed(audit)).rows}
     assert rows["temperature"] == "chosen, not confirmed"
 
 
 def test_the_interval_of_a_gain_in_a_sentence_has_no_exponent_and_shows_on_which_side_of_0_it_ends() -> None:
-    gain = {"confirmed": True, "chosen": "platt", "summary": "", "candidates": [0], "gain_percent": 2.1, "alpha": 0.05}
-    sentence = describe_recalibration({**gain, "gain_low": -2.27e-05, "gain_high": 0.0230}, {"kind": "classes", "k": 2})
+    audit = example()
+    audit["recalibration"] |= {"gain_percent": 2.1, "gain_low": -2.27e-05, "gain_high": 0.0230}
+    sentence = describe_recalibration(typed(audit).recalibration, typed(audit).data)
     assert "90 % confidence interval −0.00002 to 0.02300 nats per row" in sentence

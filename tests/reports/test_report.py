@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.reports.example import example, unremarkable
+from tests.reports.example import example, typed, unremarkable
 from trueodds.io.answers import read_answers
 from trueodds.reports.text import (
     data_and_settings,
@@ -32,7 +32,7 @@ def test_words_for_people_stand_before_the_tables() -> None:
 
 
 def test_every_scale_of_the_answer_is_stated_once_in_the_short_part() -> None:
-    facts = {fact.label: fact for fact in summary_lines(example())}
+    facts = {fact.label: fact for fact in summary_lines(typed(example()))}
     assert facts["Mean confidence"].value == "71.0 %"  # 0.7104
     assert facts["Accuracy"].value == "96.1 %"  # 0.9611
     assert facts["Expected calibration error"].value == "0.251"  # 0.2507
@@ -68,7 +68,7 @@ def test_an_infinite_log_loss_is_infinite_in_every_table() -> None:
     text = " ".join(render_text(audit).split())
     change = "compared with the original probabilities mixed likewise, a gain of at least 0.2232 nats per row"
     assert f"held-out log loss infinite before, 0.1578 after: {change}" in text
-    assert ("log loss before", "infinite") in recalibration.recalibration_table(audit).rows
+    assert ("log loss before", "infinite") in recalibration.recalibration_table(typed(audit)).rows
 
 
 def binary() -> dict[str, Any]:
@@ -81,7 +81,7 @@ def binary() -> dict[str, Any]:
 
 
 def test_of_two_classes_the_predicted_one_is_named() -> None:
-    facts = {fact.label: fact for fact in summary_lines(binary())}
+    facts = {fact.label: fact for fact in summary_lines(typed(binary()))}
     assert (facts["Mean predicted"].value, facts["Observed event rate"].value) == ("30.1 %", "25.4 %")
     assert facts["Expected calibration error"].remark.startswith("ECE of P(rain)")
     assert "calibration-in-the-large −4.7 percentage points" in facts["Observed event rate"].remark  # .254 − .301
@@ -96,7 +96,9 @@ def test_a_confidence_alone_has_no_answers_that_could_change() -> None:
     text = render_text(audit)
     assert "predicted class changes" not in text
     assert "accuracy change" not in text
-    assert dict(recalibration.recalibration_table(audit).rows)["accuracy, changed classes"].startswith("not applicable")
+    assert dict(recalibration.recalibration_table(typed(audit)).rows)["accuracy, changed classes"].startswith(
+        "not applicable"
+    )
 
 
 def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
@@ -127,7 +129,7 @@ def test_a_tiny_p_is_reported_as_small() -> None:
     text = " ".join(render_text(audit).split())
     assert "p < 0.0001" in text
     assert "e-15" not in text
-    assert ("p-value of the gain", "< 0.0001") in recalibration.recalibration_table(audit).rows
+    assert ("p-value of the gain", "< 0.0001") in recalibration.recalibration_table(typed(audit)).rows
 
 
 def test_each_claim_is_tested_once() -> None:
@@ -160,7 +162,7 @@ def test_a_column_has_the_same_decimals_throughout() -> None:
     assert "[0.0008, 0.0450]" in render_text(audit)
     assert not re.search(r"\de-\d", render_text(audit).replace("1e-12", ""))
     assert "yes, total 7,480" in render_text(audit)
-    assert ("temperature", "0") in {(row[0], row[7]) for row in recalibration.candidate_table(audit).rows}
+    assert ("temperature", "0") in {(row[0], row[7]) for row in recalibration.candidate_table(typed(audit)).rows}
 
 
 @pytest.mark.parametrize("width", range(48, 90))
@@ -259,23 +261,23 @@ def votes() -> dict[str, Any]:
 
 
 def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
-    facts = {fact.label: fact for fact in summary_lines(votes())}
+    facts = {fact.label: fact for fact in summary_lines(typed(votes()))}
     assert facts["Vote share"].value == "96.1 %"
     assert "Accuracy" not in facts
     assert "the vote share of the predicted class stays 96.3 %" in facts["Recalibration"].remark
-    assert ("vote share, predicted class", "96.1 %") in data_and_settings.data_table(votes()).rows
+    assert ("vote share, predicted class", "96.1 %") in data_and_settings.data_table(typed(votes())).rows
     assert "vote share" in [column.name for column in group_tables.group_table(votes()).columns]
 
 
 def test_where_only_groups_are_miscalibrated_the_test_of_all_rows_is_stated() -> None:
     audit = example()
     audit["tests"][1]["pvalue"] = 0.491  # the default lens, after the family
-    fact = next(fact for fact in summary_lines(audit) if fact.label == "Miscalibration")
+    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Miscalibration")
     assert fact.value == "detected in subgroups"
     assert fact.remark.startswith("calibration rejected, family-wise p ≤ 0.001")
     assert fact.remark.endswith("the test through the confidence lens alone has p = 0.491")
     audit["groups"] = []
-    fact = next(fact for fact in summary_lines(audit) if fact.label == "Miscalibration")
+    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Miscalibration")
     assert fact.value == "detected by other tests"
 
 
@@ -284,17 +286,17 @@ def test_a_fix_that_is_no_better_than_one_number_for_all_rows_is_not_praised() -
     audit["data"] |= {"kind": "confidence", "k": 2}
     # H(.576) = .6816; .995 of it is .6781
     audit["recalibration"] |= {"accuracy_before": 0.576, "log_loss_after": 0.679}
-    fact = next(fact for fact in summary_lines(audit) if fact.label == "Recalibration")
+    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Recalibration")
     assert (fact.value, fact.tone) == ("hardly better than a constant", "plain")
     assert "predicting 57.6 % for every row has log loss 0.6816" in fact.remark
     audit["recalibration"]["log_loss_after"] = 0.677
-    assert next(fact for fact in summary_lines(audit) if fact.label == "Recalibration").tone == "good"
+    assert next(fact for fact in summary_lines(typed(audit)) if fact.label == "Recalibration").tone == "good"
 
 
 def test_methods_are_called_in_words() -> None:
     audit = example()
     audit["recalibration"] |= {"chosen": "irm", "summary": "76 knots for all classes"}
-    fact = next(fact for fact in summary_lines(audit) if fact.label == "Recalibration")
+    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Recalibration")
     assert fact.value == "isotonic regression of all classes (irm), 76 knots for all classes"
 
 
@@ -302,7 +304,7 @@ def test_an_interval_that_says_nothing_is_unknown_and_says_of_how_many() -> None
     audit = example()
     audit["data"]["clusters"] = 4
     audit["measures"][2]["interval"] |= {"low": 0.0, "high": 1.0}
-    fact = next(fact for fact in summary_lines(audit) if fact.label == "Expected calibration error")
+    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Expected calibration error")
     assert "95 % confidence interval uninformative with 4 clusters" in fact.remark
 
 
@@ -313,10 +315,10 @@ def test_abstentions_are_reported_beside_the_error() -> None:
     ] * 10
     result = read_answers(rows, confidence="c", correct="ok", abstained="skip")
     audit["notes"] = [note.to_dict() for note in result.notes]
-    fact = next(fact for fact in summary_lines(audit) if fact.label == "Coverage")
+    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Coverage")
     assert fact.value == "75.0 %"  # 30 of 40
     assert fact.remark == "10 of 40 questions have no answer; the rest of the report covers the other answers"
-    assert not [fact for fact in summary_lines(example()) if fact.label == "Coverage"]
+    assert not [fact for fact in summary_lines(typed(example())) if fact.label == "Coverage"]
 
 
 @pytest.mark.parametrize("n_skipped", [0, 10])
@@ -328,7 +330,7 @@ def test_answers_without_a_confidence_are_reported_beside_the_error(n_skipped: i
     rows += [{"c": None, "ok": None, "skip": True}] * n_skipped
     result = read_answers(rows, confidence="c", correct="ok", abstained=["skip", "c"])
     audit["notes"] = [note.to_dict() for note in result.notes]
-    (fact,) = (fact for fact in summary_lines(audit) if fact.label == "Coverage")
+    (fact,) = (fact for fact in summary_lines(typed(audit)) if fact.label == "Coverage")
     assert fact.value == ("60.0 %" if n_skipped else "75.0 %")
     assert f"10 of {40 + n_skipped} answers have no confidence (50% of them are correct); the rest" in fact.remark
     assert fact.remark.startswith("10 of 50 questions have no answer; " if n_skipped else "10 of 40 answers have")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from tests.reports.example import typed
 from trueodds.reports.html.methods_paragraph import describe_methods
 from trueodds.tallies import reservoir
 
@@ -24,7 +25,7 @@ def texts(audit: Any) -> tuple[str, str, str]:
     """Return the note on the confirmed map, the whole text, and the paragraph on the methods."""
     report = audit.to_dict()
     (note,) = (note["text"] for note in report["recalibration"]["notes"] if note["code"] == "TN509")
-    return note, " ".join(str(audit).split()), describe_methods(report).text
+    return note, " ".join(str(audit).split()), describe_methods(typed(report)).text
 
 
 def test_a_map_that_is_fitted_to_a_sample_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:

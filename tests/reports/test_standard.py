@@ -9,7 +9,6 @@ from scipy.stats import binom, mannwhitneyu
 import trueodds as to
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.view import View
-from trueodds.reports.audit_results import measures_by_name
 from trueodds.reports.standard_measures import auc_with_se, calibration_exponent, standard_measures, standard_notes
 
 
@@ -20,7 +19,7 @@ def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):
 
 
 def of(preds):
-    return measures_by_name(standard_measures(preds, 0.95, np.random.default_rng(0)))
+    return {measure.name: measure for measure in standard_measures(preds, 0.95, np.random.default_rng(0))}
 
 
 def test_two_classes_have_all_five_and_the_others_a_level_and_a_slope():

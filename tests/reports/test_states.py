@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.reports.example import example
+from tests.reports.example import example, typed
 from tests.test_schemas import valid
-from trueodds.reports.audit_results import StandardMeasure
+from trueodds.reports.audit_result import AuditInterval, StandardMeasure
 from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.text import result_tables
 from trueodds.reports.text.summary import summary_lines
@@ -90,11 +90,10 @@ def test_few_rows_that_reject_are_judged() -> None:
 
 
 def test_a_distance_has_the_sign_of_the_difference() -> None:
-    measure = StandardMeasure("calibration_slope", 0.8, to.measure([0, 1] * 20, [0.4, 0.6] * 20, "brier").interval)
-    assert measure.interval is not None
-    half = (measure.interval.high - measure.interval.low) / 2
-    assert measure.distance_in_se(1.0) == pytest.approx(-0.2 * 1.959964 / half, rel=1e-6)
-    assert StandardMeasure("calibration_slope", 0.8, None).distance_in_se(0.0) == 0.0
+    interval = AuditInterval(low=0.6, high=1.2, level=0.95)
+    measure = StandardMeasure(name="calibration_slope", value=0.8, interval=interval)
+    assert measure.distance_in_se(1.0) == pytest.approx(-0.2 * 1.959964 / 0.3, rel=1e-6)
+    assert StandardMeasure(name="calibration_slope", value=0.8, interval=None).distance_in_se(0.0) == 0.0
 
 
 def test_calibration_in_the_large_has_one_sign_everywhere() -> None:
@@ -120,4 +119,4 @@ def test_the_page_is_red_for_a_reversed_ranking_and_neutral_for_too_few_rows() -
     assert '<header class="bad">' in render_html(audit)
     audit["verdict"] |= {"state": "too few rows", "rejected": False, "pvalue": 0.4}
     assert '<header class="plain">' in render_html(audit)
-    assert next(fact for fact in summary_lines(audit) if fact.label == "Miscalibration").tone == "plain"
+    assert next(fact for fact in summary_lines(typed(audit)) if fact.label == "Miscalibration").tone == "plain"

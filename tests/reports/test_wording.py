@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.reports.example import example
+from tests.reports.example import example, typed
 from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.text import data_and_settings, group_tables, result_tables
 from trueodds.reports.text.summary import summary_lines
@@ -23,14 +23,14 @@ def weighted() -> dict[str, Any]:
 
 
 def facts_of(audit: dict[str, Any]) -> dict[str, Any]:
-    return {fact.label: fact for fact in summary_lines(audit)}
+    return {fact.label: fact for fact in summary_lines(typed(audit))}
 
 
 def test_weighted_means_are_called_weighted() -> None:
     facts = facts_of(weighted())
     assert facts["Accuracy"].remark == "weighted, 899 rows"
     assert facts["Mean confidence"].remark == "weighted, probability of the predicted class"
-    assert ("accuracy, weighted", "96.1 %") in data_and_settings.data_table(weighted()).rows
+    assert ("accuracy, weighted", "96.1 %") in data_and_settings.data_table(typed(weighted())).rows
     assert "Means and errors are weighted." in group_tables.group_table(weighted()).intro
     assert "weighted accuracy" in render_html(weighted()).replace("\xa0", " ")
     audit = weighted()

@@ -277,7 +277,7 @@ class GatedAudit:
     def _require_conclusive_groups(self, gate: Gate, among_groups: Mapping[str, Any]) -> None:
         """Raise TO611 if the number of null draws decided that no group was rejected."""
         from trueodds.hypotests.group_results import BEYOND_MAX_GROUPS
-        from trueodds.reports.subgroups import HOLM
+        from trueodds.reports.audit_result import HOLM
 
         groups, min_pvalue = self.report["groups"], among_groups["min_pvalue"]
         needs_clusters = self.report["data"].get("clusters") is not None and among_groups["correction"] != HOLM

@@ -29,11 +29,12 @@ from trueodds.hypotests.omnibus import Omnibus
 from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
+from trueodds.reports.audit_result import HOLM
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large
 from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, holm_resamples, replace_family
 from trueodds.reports.interval_consistency import reconcile_intervals
-from trueodds.reports.subgroups import HOLM, AuditGroups, GroupSpec, adjust_by_holm
+from trueodds.reports.subgroups import AuditGroups, GroupSpec, adjust_by_holm
 from trueodds.resampling import tally_estimates
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally

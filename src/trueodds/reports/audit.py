@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,9 @@ from trueodds.calibrators.calibrator_predictions import replace_probabilities
 from trueodds.calibrators.recalibration_report import Recalibration
 from trueodds.core import json_files
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.formatting import format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.progress import Progress, report_in_rows, report_progress
-from trueodds.core.results import Verdict
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Resamples, check
 from trueodds.data.predictions import Predictions
@@ -30,6 +29,7 @@ from trueodds.hypotests.multiple_testing import check_draws
 from trueodds.io import Source
 from trueodds.reports.analyze_rows import analyze_rows
 from trueodds.reports.analyze_tally import analyze_tally
+from trueodds.reports.audit_result import AuditMeasure, AuditRecalibration, AuditResult, AuditTest, AuditVerdict
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.data_description import data_notes, describe_data
 from trueodds.reports.decision_regret import decision_regret
@@ -40,9 +40,7 @@ from trueodds.reports.family_wise_test import (
 )
 from trueodds.reports.provenance import program_versions
 from trueodds.reports.subgroups import GroupSpec
-from trueodds.reports.text.audit_notes import iterate_notes
-from trueodds.reports.text.verdict_sentence import verdict_sentence
-from trueodds.reports.text.verdict_state import measures_excluding_ideal, verdict_state
+from trueodds.reports.text.verdict_sentence import judge
 from trueodds.reports.vote_comparison import compare_with_votes
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.tally import Tally
@@ -119,7 +117,8 @@ class Audit:
     @property
     def notes(self) -> tuple[Note, ...]:
         """All notes of the report: on the data, methods, recalibration, estimates, tests and diagrams."""
-        return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in iterate_notes(self.facts)))
+        notes = AuditResult.from_dict(self.facts).all_notes()
+        return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in notes))
 
     def __repr__(self) -> str:
         return f"Audit({self.verdict['sentence']!r})"
@@ -262,10 +261,10 @@ def audit(
         notify(0.70, "choosing a recalibration")
         description = describe_data(rows, _source_name(data))
         recalibration, recalibration_notes = _fit_recalibration(
-            rows, sample, results, alpha, level, rng, has_impossible_outcomes=description["true_class_zeros"] > 0
+            rows, sample, results, alpha, level, rng, has_impossible_outcomes=description.true_class_zeros > 0
         )
         if recalibration is not None:
-            results = add_recalibration_to_family(results, recalibration["pvalue"], alpha)
+            results = add_recalibration_to_family(results, recalibration.pvalue, alpha)
         people, people_notes = compare_with_votes(
             rows, results, alpha, level, generator, notify, has_repeated_rows=weight_kind == "frequency"
         )
@@ -274,29 +273,33 @@ def audit(
         notify(1.0, "done")
     source_notes = data.notes if isinstance(data, Source) else ()
     notes = list(dict.fromkeys([*source_notes, *data_notes(rows), *results.notes, *recalibration_notes, *people_notes]))
-    report = {
-        "schema": "trueodds.audit/1",
-        "version": trueodds.__version__,
-        "versions": program_versions(),
-        "data": description,
-        "verdict": _verdict_entry(
-            results,
-            alpha,
-            description,
-            recalibration,
-            diagrams[0].to_dict()["table"],
-            [*notes, *(note for error in results.errors for note in error.notes)],
-        ),
-        "measures": [estimate.to_dict() for estimate in (*results.scores, *results.errors)],
-        "standard_measures": [measure.to_dict() for measure in results.standard_measures],
-        "tests": [test.to_dict() for test in results.tests],
-        "recalibration": recalibration,
-        "decisions": decisions,
-        "people": people,
-        "groups": results.groups.to_entries(),
-        "among_groups": results.groups.to_summary(),
-        "diagrams": [diagram.to_dict() for diagram in diagrams],
-        "settings": {
+    family = results.tests[0]
+    verdict = AuditVerdict(
+        state="",
+        rejected=None,
+        pvalue=strict_json(family.pvalue),
+        min_pvalue=strict_json(family.min_pvalue),
+        calibration_in_the_large=strict_json(results.calibration_in_the_large),
+        calibration_in_the_large_z=strict_json(results.calibration_in_the_large_z),
+        alpha=alpha,
+        excludes_ideal=tuple(measure.name for measure in results.standard_measures if measure.excludes_ideal),
+        unexamined_groups=len(results.groups.unexamined),
+    )
+    result = AuditResult(
+        version=trueodds.__version__,
+        versions=program_versions(),
+        data=description,
+        verdict=verdict,
+        measures=tuple(AuditMeasure.from_dict(error.to_dict()) for error in (*results.scores, *results.errors)),
+        standard_measures=results.standard_measures,
+        tests=tuple(AuditTest.from_dict(test.to_dict()) for test in results.tests),
+        recalibration=recalibration,
+        decisions=decisions,
+        people=people,
+        groups=results.groups.to_entries(),
+        among_groups=results.groups.to_summary(),
+        diagrams=[diagram.to_dict() for diagram in diagrams],
+        settings={
             "alpha": alpha,
             "level": level,
             "resamples": results.resamples,
@@ -306,9 +309,9 @@ def audit(
             "max_groups": max_groups,
             "min_effect": min_effect,
         },
-        "notes": [note.to_dict() for note in dict.fromkeys(notes)],
-    }
-    return Audit(strict_json(report), diagrams)
+        notes=[note.to_dict() for note in dict.fromkeys(notes)],
+    )
+    return Audit(strict_json(judge(result).to_dict()), diagrams)
 
 
 def _source_name(data: Any) -> str:
@@ -316,46 +319,6 @@ def _source_name(data: Any) -> str:
     if isinstance(data, Source):
         return Path(data.name).name
     return "a tally" if isinstance(data, Tally) else "predictions in memory"
-
-
-def _verdict_entry(
-    results: AuditResults,
-    alpha: float,
-    description: Mapping[str, Any],
-    recalibration: Mapping[str, Any] | None,
-    bins: Mapping[str, Sequence[Any]],
-    notes: Sequence[Note],
-) -> dict[str, Any]:
-    """Return the verdict as a JSON object: its sentence, the state of calibration and the family-wise p-value.
-
-    `description` is the result of `describe_data`, `bins` the table of the reliability diagram of the default lens,
-    and `notes` are those on the data and on the errors.
-    """
-    family = results.tests[0]
-    state = verdict_state(results, family, alpha, description)
-    return {
-        "sentence": verdict_sentence(results, family, state, alpha, description, recalibration, bins, notes),
-        "state": state,
-        "rejected": None if state == "not tested" else state not in ("no evidence", "too few rows"),
-        "reason": _describe_evidence(family, alpha, state, has_impossible_outcomes=description["true_class_zeros"] > 0),
-        "pvalue": family.pvalue,
-        "min_pvalue": family.min_pvalue,
-        "calibration_in_the_large": results.calibration_in_the_large,
-        "calibration_in_the_large_z": results.calibration_in_the_large_z,
-        "alpha": alpha,
-        "excludes_ideal": measures_excluding_ideal(results),
-        "unexamined_groups": len(results.groups.unexamined),
-    }
-
-
-def _describe_evidence(family: Verdict, alpha: float, state: str, *, has_impossible_outcomes: bool) -> str:
-    """Return the evidence behind the verdict in a few words: the family-wise p-value, or outcomes of probability 0."""
-    if state == "not tested":
-        return f"the smallest possible family-wise p is {format_number(family.min_pvalue)}"
-    if family.pvalue > alpha and has_impossible_outcomes:
-        return "observed outcomes had predicted probability 0"
-    sign = "<=" if family.pvalue <= alpha else ">"
-    return f"family-wise p {format_number(family.pvalue)} {sign} {format_number(alpha)}"
 
 
 def _fit_recalibration(
@@ -367,10 +330,10 @@ def _fit_recalibration(
     rng: int | np.random.Generator,
     *,
     has_impossible_outcomes: bool,
-) -> tuple[dict[str, Any] | None, list[Note]]:
+) -> tuple[AuditRecalibration | None, list[Note]]:
     """Choose and confirm a recalibration as `fit(preds, "auto")` does, on a sample of the rows if they were tallied.
 
-    Returns the section `recalibration` of the report, or None if none was attempted, and its notes. Without evidence of
+    Returns the section of the report, or None if none was attempted, and its notes. Without evidence of
     miscalibration, from the tests or from outcomes of predicted probability 0 (`has_impossible_outcomes`), the section
     does not state how many rows would confirm the gain, because there may be none to confirm.
     """
@@ -397,7 +360,7 @@ def _fit_recalibration(
     if test_alpha < alpha and not has_impossible_outcomes:
         report = report.without_required_rows()
     notes = [] if sample is None or sample.note is None else [sample.note]
-    return {**report.to_dict(), "diagrams": diagrams}, notes
+    return AuditRecalibration.from_dict({**report.to_dict(), "diagrams": diagrams}), notes
 
 
 def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
@@ -417,21 +380,7 @@ def diagrams_before_and_after(preds: Predictions, report: Recalibration, level: 
     """Return the reliability diagrams of the held-out rows, before and after the recalibration.
 
     The probability of a row after the recalibration is from a calibrator that was fitted and chosen without this row.
-
-    Parameters
-    ----------
-    preds : Predictions
-        The rows on which the recalibration was chosen and fitted.
-    report : Recalibration
-        The report of the recalibration, with the held-out probabilities if it was confirmed.
-    level : float
-        Level of the consistency bars: the probability that the outcome rate of a calibrated bin lies in its bar.
-
-    Returns
-    -------
-    dict or None
-        The diagrams `before` and `after` as JSON values, and the number of rows `n`. None without a confirmed
-        recalibration.
+    The level is that of the consistency bars. Returns None without a confirmed recalibration.
     """
     if report.held_out is None or not report.confirmed:
         return None

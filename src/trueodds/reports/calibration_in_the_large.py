@@ -11,7 +11,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.hypotests.votes import has_vote_shares
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
-from trueodds.reports.audit_results import StandardMeasure
+from trueodds.reports.audit_result import StandardMeasure
 from trueodds.reports.wald_intervals import WaldIntervals, variance_of_sum
 
 

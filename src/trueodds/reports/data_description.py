@@ -12,12 +12,13 @@ from trueodds.lenses.classes import Positive
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import View
+from trueodds.reports.audit_result import AuditData
 from trueodds.reports.provenance import fingerprint_rows
 from trueodds.tallies.tally import Tally, lens_views
 
 
-def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
-    """Return the section `data` of an audit as a JSON object: size, classes, means, weights and zeros.
+def describe_data(rows: Predictions | Tally, source: str) -> AuditData:
+    """Return the description of the data: size, classes, means, weights and zeros.
 
     `source` is the name of the data, such as that of the file.
     """
@@ -25,43 +26,42 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
     positive = lens_views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
     has_votes = rows.counts.voted > 0 if isinstance(rows, Tally) else rows.votes is not None
     share_of_correct = _weighted_mean(confidence, "y")
-    common = {
-        "source": source,
-        "n": rows.n,
-        "k": rows.k,
-        "kind": rows.kind,
-        "classes": [str(name) for name in rows.classes],
-        "event": None if positive is None else str(rows.classes[1]),
-        "mean_confidence": _weighted_mean(confidence, "p"),
-        "accuracy": share_of_correct,
-        "vote_share": share_of_correct if has_votes else None,  # what `accuracy` is with votes
-        "mean_prediction": _weighted_mean(positive, "p"),  # of the second of two classes
-        "event_rate": _weighted_mean(positive, "y"),
-    }
+    sums: dict[str, Any]  # what is known of rows and of tallies in different ways
     if isinstance(rows, Tally):
-        return common | {
+        sums = {
             "weighted": rows.weight != rows.n,
             "weight": rows.weight,
-            "votes": has_votes,
-            "clusters": None,
-            "fingerprint": None,
-            "group_columns": list(rows.groups),
+            "group_columns": tuple(rows.groups),
             "resolution": rows.resolution,
-            "logits": None,
             "zeros": rows.counts.zeros,
             "true_class_zeros": rows.counts.true_zeros,
         }
-    return common | {
-        "weighted": rows.weight is not None,
-        "weight": float(rows.w.sum()),
-        "votes": has_votes,
-        "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
-        "fingerprint": fingerprint_rows(rows),
-        "group_columns": list(rows.group),
-        "resolution": "exact: every row in memory",
-        "logits": None if rows.logits is None else "log odds" if rows.logits.ndim == 1 else "logits",
-        **_count_zeros(rows),
-    }
+    else:
+        sums = {
+            "weighted": rows.weight is not None,
+            "weight": float(rows.w.sum()),
+            "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
+            "fingerprint": fingerprint_rows(rows),
+            "group_columns": tuple(rows.group),
+            "resolution": "exact: every row in memory",
+            "logits": None if rows.logits is None else "log odds" if rows.logits.ndim == 1 else "logits",
+            **_count_zeros(rows),
+        }
+    return AuditData(
+        source=source,
+        n=rows.n,
+        k=rows.k,
+        kind=rows.kind,
+        classes=tuple(str(name) for name in rows.classes),
+        event=None if positive is None else str(rows.classes[1]),
+        mean_confidence=_weighted_mean(confidence, "p"),
+        accuracy=share_of_correct,
+        vote_share=share_of_correct if has_votes else None,
+        mean_prediction=_weighted_mean(positive, "p"),
+        event_rate=_weighted_mean(positive, "y"),
+        votes=has_votes,
+        **sums,
+    )
 
 
 def data_notes(rows: Predictions | Tally) -> list[Note]:

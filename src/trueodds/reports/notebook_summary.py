@@ -16,7 +16,7 @@ from trueodds.core.notebook_html import (
 )
 from trueodds.core.printable import printable_tree
 from trueodds.diagrams.base import Diagram
-from trueodds.reports.text.audit_notes import group_notes_by_code
+from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.text.decision_regret_tables import regret_lines
 from trueodds.reports.text.formatting import describe_size
 from trueodds.reports.text.summary import summary_lines
@@ -26,28 +26,18 @@ from trueodds.reports.text.text_table import TextTable
 _FULL_REPORT_TEXT = "The page with all diagrams and numbers: .to_html('report.html'). As text: str(…), .brief()."
 
 
-def render_notebook_summary(audit: Mapping[str, Any], diagrams: Sequence[Diagram] = ()) -> str:
-    """Render an audit dictionary (schema trueodds.audit/1) as a fragment of HTML for a notebook.
+def render_notebook_summary(facts: Mapping[str, Any], diagrams: Sequence[Diagram] = ()) -> str:
+    """Render an audit, `facts` in the schema ``trueodds.audit/1``, as a fragment of HTML for a notebook.
 
-    Parameters
-    ----------
-    audit : mapping
-        The result of `Audit.to_dict`.
-    diagrams : sequence of Diagram
-        The diagrams of the audit, of which the first is shown where matplotlib is installed.
-
-    Returns
-    -------
-    str
-        The HTML, without style sheet, script or address that is loaded.
+    Of the diagrams the first is shown where matplotlib is installed. Nothing is loaded from any address.
     """
-    audit = printable_tree(audit)
+    audit = AuditResult.from_dict(printable_tree(facts))
     rows = [(line.label, line.value, line.remark) for line in (*summary_lines(audit), *regret_lines(audit))]
-    notes = [Note(code, text) for code, text in group_notes_by_code(audit)]
+    notes = [Note(code, text) for code, text in audit.notes_by_code()]
     tables = [table.without_details().head(MAX_TABLE_ROWS) for table in report_tables(audit) if table.rows]
     return frame_html(
-        f"<strong>{paragraph_html(audit['verdict']['sentence'])}</strong>",
-        paragraph_html(f"{audit['data']['source']} · {describe_size(audit['data'])}", is_faint=True),
+        f"<strong>{paragraph_html(audit.verdict.sentence)}</strong>",
+        paragraph_html(f"{audit.data.source} · {describe_size(audit.data)}", is_faint=True),
         table_html(("", "", ""), rows, (False, False, False)),
         _first_picture(diagrams),
         *(details_html(table.title, _text_table_html(table)) for table in tables),

@@ -21,9 +21,9 @@ from trueodds.kernels import map_blocks
 from trueodds.kernels.parallel import VALUES_PER_ROW_BLOCK
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
-from trueodds.reports.audit_results import StandardMeasure
+from trueodds.reports.audit_result import AuditInterval, StandardMeasure
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large_measure
-from trueodds.reports.wald_intervals import WaldIntervals, variance_of_sum
+from trueodds.reports.wald_intervals import WaldIntervals, standard_measure, variance_of_sum
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.estimate_error import estimate_error
@@ -60,7 +60,7 @@ def standard_measures(
     def in_the_large() -> StandardMeasure:
         """Return calibration-in-the-large."""
         measure = calibration_in_the_large_measure(view, cluster, wald)
-        return measure if mean_gap is None else replace(measure, interval=mean_gap)
+        return measure if mean_gap is None else replace(measure, interval=AuditInterval(**mean_gap.to_dict()))
 
     wald = WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
     if preds.kind == "classes" and preds.k > 2:
@@ -81,7 +81,7 @@ def standard_measures(
         (ici,) = estimate_all(
             preds, estimands, interval_spec, rng, lambda drawn: noise_floor_draws(preds, drawn, rng, ICI_RESAMPLES)
         )
-        ratio_and_ici.append(StandardMeasure("ici", ici.value, ici.interval, 0.0))
+        ratio_and_ici.append(standard_measure("ici", ici.value, ici.interval, 0.0))
     return intercept, slope, *ratio_and_ici, _auc_measure(*auc_with_se(view, cluster), wald)
 
 
@@ -132,18 +132,15 @@ def _observed_to_expected(preds: Predictions, level: float, rng: np.random.Gener
     """Return the observed over expected number of events (O:E ratio) as `measure` estimates it with this generator."""
     estimator, lens = ESTIMATORS.make("o_e", {}), default_lens(preds)
     ratio = estimate_error(preds, estimator, lens, "mean", IntervalSpec(level=level), rng)
-    value = ratio.value if np.isfinite(ratio.value) else None
-    return StandardMeasure("observed_to_expected", value, ratio.interval, 1.0)
+    return standard_measure("observed_to_expected", ratio.value, ratio.interval, 1.0)
 
 
 def _auc_measure(auc: float, se: float, wald: WaldIntervals) -> StandardMeasure:
     """Return the AUC with an interval computed on the logit scale, which stays in [0, 1]."""
-    measure = wald.measure("auc", auc, float("nan"), None)
-    logit_interval = wald.interval(float(logit(auc)), se / (auc * (1 - auc))) if 0 < auc < 1 else None
-    if logit_interval is None:
-        return measure
-    low, high = float(expit(logit_interval.low)), float(expit(logit_interval.high))
-    return replace(measure, interval=replace(logit_interval, low=low, high=high))
+    interval = wald.interval(float(logit(auc)), se / (auc * (1 - auc))) if 0 < auc < 1 else None
+    if interval is not None:
+        interval = replace(interval, low=float(expit(interval.low)), high=float(expit(interval.high)))
+    return standard_measure("auc", auc, interval, None)
 
 
 def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.json_files import strict_json
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.hypotests.group_results import Gap, Group, UnexaminedGroup, evidence_order
+from trueodds.hypotests.group_results import Gap, Group, UnexaminedGroup
 from trueodds.hypotests.group_status import (
     assess_groups,
     check_max_groups,
@@ -26,13 +26,10 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import accuracy
 from trueodds.lenses.subgroups import Subgroup, SubgroupPartition
+from trueodds.reports.audit_result import HOLM, STEP_DOWN_MIN_P, AmongGroups, AuditGap, AuditGroup
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
-
-# How the p-values of subgroups are adjusted: from joint null draws, or without them.
-STEP_DOWN_MIN_P, HOLM = "step-down min-p", "Holm"
-ERRORS_DO_NOT_DIFFER = "errors do not differ significantly between groups"
 
 
 @dataclass(frozen=True)
@@ -100,38 +97,33 @@ class AuditGroups:
     notes: tuple[Note, ...] = field(default=())  # on the subgroups and their tests
     unexamined: tuple[UnexaminedGroup, ...] = ()  # subgroups that exist and were not examined
 
-    def to_entries(self) -> list[dict[str, Any]]:
-        """Return the subgroups as JSON objects."""
-        return [
-            _group_entry(group.to_dict(), strict_json(accuracy))
+    def to_entries(self) -> tuple[AuditGroup, ...]:
+        """Return the subgroups as a section of the audit."""
+        return tuple(
+            AuditGroup.from_dict({**group.to_dict(), "accuracy": strict_json(accuracy)})
             for group, accuracy in zip(self.groups, self.accuracies, strict=True)
-        ]
+        )
 
-    def to_summary(self) -> dict[str, Any] | None:
-        """Return the joint results of all subgroups as a JSON object; None without subgroups."""
+    def to_summary(self) -> AmongGroups | None:
+        """Return the joint results of all subgroups as a section of the audit; None without subgroups."""
         if not self.groups and not self.unexamined:
             return None
-        error = None if self.multicalibration is None else dict(self.multicalibration.to_dict())
-        if error is not None:
-            error.pop("groups")  # the value of each subgroup is only in the result of `by_group`
         joint_pvalues = [group.joint for group in self.groups if not np.isnan(group.joint)]
-        return {
-            "pvalue": strict_json(min(joint_pvalues, default=float("nan"))),
-            "min_pvalue": self.min_pvalue,
-            "correction": self.correction,
-            "min_effect": self.min_effect,
-            "level": self.level,
-            "alpha": self.alpha,
-            "worst": None if (worst := worst_group(self.to_entries())) is None else worst["label"],
-            "unexamined": [group.to_dict() for group in self.unexamined],
-            "widest": [gap.to_dict() for gap in self.widest_gaps],
-            "multicalibration": error,
-        }
-
-
-def _group_entry(group: dict[str, Any], accuracy: float | None) -> dict[str, Any]:
-    """Return a subgroup, a JSON object, with its accuracy inserted after its number of rows."""
-    return {name: group[name] for name in ("column", "value", "label", "n")} | {"accuracy": accuracy} | group
+        worst = min(self.to_entries(), key=lambda group: group.evidence, default=None)
+        error = None if self.multicalibration is None else self.multicalibration.to_dict()
+        return AmongGroups(
+            pvalue=strict_json(min(joint_pvalues, default=float("nan"))),
+            min_pvalue=self.min_pvalue,
+            correction=self.correction,
+            min_effect=self.min_effect,
+            level=self.level,
+            alpha=self.alpha,
+            worst=None if worst is None else worst.label,
+            unexamined=[group.to_dict() for group in self.unexamined],
+            widest=tuple(AuditGap.from_dict(gap.to_dict()) for gap in self.widest_gaps),
+            # The value of each subgroup is only in the result of `by_group`.
+            multicalibration=error and {name: value for name, value in error.items() if name != "groups"},
+        )
 
 
 def measure_groups(
@@ -188,49 +180,3 @@ def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float, n_untested: int 
     return GroupPValues(
         list(pvalues), adjusted, [None] * n_groups, min(1.0, min_pvalue * (n_groups + n_untested)), None, "", [note]
     )
-
-
-def worst_group(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the subgroup with the strongest evidence of miscalibration (`evidence_order`); None without subgroups.
-
-    `groups` are JSON objects. If any subgroup is miscalibrated, this one is.
-    """
-    return min(groups, key=lambda group: evidence_order(group["joint"], group["pvalue"], group["error"]), default=None)
-
-
-def miscalibrated_groups(groups: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the miscalibrated subgroups. `groups` are JSON objects."""
-    return [group for group in groups if group["status"] == "miscalibrated"]
-
-
-def established_worst_group(
-    groups: Sequence[Mapping[str, Any]], widest_gaps: Sequence[Mapping[str, Any]]
-) -> Mapping[str, Any] | None:
-    """Return the worst subgroup if it is miscalibrated and may be named without the others; None otherwise.
-
-    It may if it is the only miscalibrated one, or if its error is significantly larger than that of another subgroup of
-    its column. `groups` and the widest gaps of the columns are JSON objects.
-    """
-    miscalibrated = miscalibrated_groups(groups)
-    worst = worst_group(miscalibrated)
-    larger = {gap["first" if gap["difference"] > 0 else "second"] for gap in widest_gaps if gap["settled"]}
-    return worst if worst is not None and (len(miscalibrated) == 1 or worst["label"] in larger) else None
-
-
-def count_miscalibrated_groups(groups: Sequence[Mapping[str, Any]], widest_gaps: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many subgroups are miscalibrated, and whether their errors are known to differ; empty if none is.
-
-    >>> count_miscalibrated_groups([{"status": "miscalibrated"}] * 5, [{"settled": False}])
-    'all 5 groups are miscalibrated, and their errors do not differ significantly'
-    """
-    n_miscalibrated = len(miscalibrated_groups(groups))
-    if not n_miscalibrated:
-        return ""
-    if n_miscalibrated == len(groups) > 1:
-        text = f"{'both' if n_miscalibrated == 2 else f'all {n_miscalibrated:,}'} groups are miscalibrated"
-    else:
-        text = f"{n_miscalibrated:,} of {len(groups):,} groups {'is' if n_miscalibrated == 1 else 'are'} miscalibrated"
-    # Without joint null draws there are no gaps, and it is unknown whether the errors differ.
-    if not widest_gaps or any(gap["settled"] for gap in widest_gaps):
-        return text
-    return f"{text}, and their errors do not differ significantly"

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trueodds.core.json_files import strict_json
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
-from trueodds.reports.audit_results import StandardMeasure
+from trueodds.reports.audit_result import StandardMeasure
 from trueodds.resampling.intervals.normal import normal_interval, t_interval
 
 
@@ -31,9 +32,14 @@ class WaldIntervals:
 
     def measure(self, name: str, value: float, se: float, ideal: float | None) -> StandardMeasure:
         """Return a measure with its interval; `se` is its standard error, and the value is None if it is not finite."""
-        if not np.isfinite(value):
-            return StandardMeasure(name, None, None, ideal)
-        return StandardMeasure(name, value, self.interval(value, se), ideal)
+        interval = self.interval(value, se) if np.isfinite(value) else None
+        return standard_measure(name, value, interval, ideal)
+
+
+def standard_measure(name: str, value: float, interval: Interval | None, ideal: float | None) -> StandardMeasure:
+    """Return a measure with an interval; the value is None if it is not finite."""
+    entry = {"name": name, "value": strict_json(float(value)), "ideal": ideal}
+    return StandardMeasure.from_dict({**entry, "interval": None if interval is None else interval.to_dict()})
 
 
 def variance_of_sum(terms: Array, cluster: Array | None) -> float:

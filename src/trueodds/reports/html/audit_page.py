@@ -8,15 +8,15 @@ from typing import Any
 from trueodds.core.formatting import format_share
 from trueodds.core.printable import printable_tree
 from trueodds.core.text_direction import isolate_tree
+from trueodds.reports.audit_result import AuditData, AuditResult
 from trueodds.reports.html import figures
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.html.rendering import css_percent, render_page
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
-from trueodds.reports.text.audit_notes import group_notes_by_code
 from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
-from trueodds.reports.text.formatting import describe_size, is_binary
-from trueodds.reports.text.summary import is_inconclusive, summary_lines
+from trueodds.reports.text.formatting import describe_size
+from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.text_table import LABEL_AND_TEXT, TextTable
 
 # The text of the badge, for states whose name is not shown itself.
@@ -29,34 +29,17 @@ _STATE_ROLES = {
 
 
 def render_html(
-    audit: Mapping[str, Any], svgs: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
+    facts: Mapping[str, Any], svgs: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
 ) -> str:
-    """Render the page of an audit dictionary (schema trueodds.audit/1).
+    """Render the page of an audit, `facts` in the schema ``trueodds.audit/1``; it shows every number in them.
 
-    Parameters
-    ----------
-    audit : mapping
-        The result of `Audit.to_dict`. The page shows every number in it.
-    svgs : sequence of str or None
-        The SVG text of each of `audit["diagrams"]`, in their order. Reliability diagrams need none, because the page
-        draws them from their tables; another diagram without one is shown as its table alone.
-    widgets : sequence of (str, str) or None
-        The interactive form of each diagram, in the same order, as HTML and script; None for a diagram without one. A
-        script that several diagrams share is included once.
-
-    Returns
-    -------
-    str
-        The HTML text.
-
-    Raises
-    ------
-    InputError
-        TO702 if jinja2 is not installed.
+    `svgs` has the SVG text of each diagram; reliability diagrams need none, because the page draws them from their
+    tables, and another diagram without one is shown as its table alone. `widgets` has the interactive form of each
+    diagram, as HTML and script, or None; a script that several diagrams share is included once.
     """
-    audit = printable_tree(audit)
-    state = audit["verdict"]["state"]
-    audit = isolate_tree(audit, audit["data"].get("classes") or ())
+    facts = printable_tree(facts)
+    state = facts["verdict"]["state"]
+    audit = AuditResult.from_dict(isolate_tree(facts, facts["data"].get("classes") or ()))
     lists = {
         "data": data_and_settings.data_table(audit),
         "settings": data_and_settings.settings_table(audit),
@@ -78,22 +61,21 @@ def render_html(
         "vote_targets": vote_tables.vote_target_table(audit),
         "furthest_rows": vote_tables.furthest_row_table(audit),
     }
-    inconclusive = is_inconclusive(audit["verdict"])
     entries = figures.figure_entries(audit, svgs, widgets)
     return render_page(
         "audit_page.html.jinja",
         [widget[1] for widget in widgets if widget],
         audit=audit,
-        title=audit["data"]["source"],
-        sentence=audit["verdict"]["sentence"],
-        state="inconclusive" if inconclusive else _STATE_BADGES.get(state, state),
-        role="plain" if inconclusive else _STATE_ROLES.get(state, "plain"),
-        size=describe_size(audit["data"]),
-        scale=_mean_scale(audit["data"]),
+        title=audit.data.source,
+        sentence=audit.verdict.sentence,
+        state="inconclusive" if audit.is_inconclusive else _STATE_BADGES.get(state, state),
+        role="plain" if audit.is_inconclusive else _STATE_ROLES.get(state, "plain"),
+        size=describe_size(audit.data),
+        scale=_mean_scale(audit.data),
         facts=[*summary_lines(audit), *regret_lines(audit)],
         main=figures.main_pictures(audit, entries),
         figures=entries,
-        bar_level=figures.bar_level(audit["diagrams"]),
+        bar_level=figures.bar_level(audit.diagrams),
         held_out=figures.held_out_tables(audit),
         curves={
             "errors": figures.row_curves(audit, tables["errors"]),
@@ -103,36 +85,32 @@ def render_html(
         citation=cite_audit(audit),
         lists=lists,
         tables=tables,
-        notes=group_notes_by_code(audit),
+        notes=audit.notes_by_code(),
     )
 
 
-def _provenance_table(audit: Mapping[str, Any]) -> TextTable:
+def _provenance_table(audit: AuditResult) -> TextTable:
     """Return the table of what identifies the audit: versions, seed and fingerprint of the rows."""
-    versions = audit.get("versions") or {"trueodds": audit["version"]}
     rows = [
-        *version_rows(versions),
-        ("seed", str((audit.get("settings") or {}).get("seed", "–"))),
-        ("fingerprint of the rows", audit["data"].get("fingerprint") or "none: the rows were tallied"),
+        *version_rows(audit.versions or {"trueodds": audit.version}),
+        ("seed", str((audit.settings or {}).get("seed", "–"))),
+        ("fingerprint of the rows", audit.data.fingerprint or "none: the rows were tallied"),
     ]
     return TextTable("Versions and fingerprint", LABEL_AND_TEXT, tuple(rows))
 
 
-def _mean_scale(data: Mapping[str, Any]) -> dict[str, str] | None:
+def _mean_scale(data: AuditData) -> dict[str, str] | None:
     """Return the positions and labels of the mean prediction and the observed mean on a scale from 0 to 100 %."""
-    binary = is_binary(data)
-    predicted, observed = (
-        (data["mean_prediction"], data["event_rate"]) if binary else (data.get("mean_confidence"), data.get("accuracy"))
-    )
-    if predicted is None or observed is None:
+    if data.means is None:
         return None
-    weighted = "weighted " if data.get("weighted") else ""
-    outcome = "vote share" if data.get("votes") else "observed" if binary else "accuracy"
+    predicted, observed = data.means
+    weighted, prediction = "weighted " if data.weighted else "", "predicted" if data.is_binary else "confidence"
+    outcome = "vote share" if data.votes else "observed" if data.is_binary else "accuracy"
     return {
         "predicted": css_percent(predicted),
         "observed": css_percent(observed),
         "left": css_percent(min(predicted, observed)),
         "width": css_percent(abs(predicted - observed)),
-        "predicted_label": (f"{weighted}{'mean predicted' if binary else 'mean confidence'} {format_share(predicted)}"),
+        "predicted_label": f"{weighted}mean {prediction} {format_share(predicted)}",
         "observed_label": f"{weighted}{outcome} {format_share(observed)}",
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trueodds.core.formatting import format_percent_in_text
+from trueodds.reports.audit_result import AuditRecalibration
 from trueodds.reports.html.reliability_svg import curve_svg, reliability_svg, select_bins, upper_limit
 from trueodds.reports.text.diagram_tables import diagram_table, panel_table
 from trueodds.reports.text.formatting import describe_lens, is_binary
@@ -88,8 +89,8 @@ def main_pictures(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]
     Without one it is the diagram of `_diagram_of_evidence`, which is also put first if it shows a single class, because
     the diagrams of all rows do not show the error of that class. `figures` are the results of `figure_entries`.
     """
-    recalibration = audit.get("recalibration") or {}
-    held_out, axes = recalibration.get("diagrams"), axis_names(audit["data"])
+    recalibration = audit["recalibration"] or AuditRecalibration()
+    held_out, axes = recalibration.diagrams, axis_names(audit["data"])
     evidence, caption = _diagram_of_evidence(audit, figures)
     if held_out is None:
         return {"pictures": evidence, "caption": caption}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.formatting import format_count, format_number, format_percent_in_text
+from trueodds.reports.audit_result import HOLM, TRAINING_ROWS, AuditMeasure, AuditResult
 from trueodds.reports.provenance import version_rows
-from trueodds.reports.subgroups import HOLM
 from trueodds.reports.text.formatting import describe_lens
-from trueodds.reports.text.recalibration import TRAINING_ROWS, is_fitted_to_sample
 
 # The methods of confidence intervals in words, and the paper that the text cites for each.
 _INTERVAL_NAMES = {
@@ -43,18 +41,10 @@ class MethodsParagraph(NamedTuple):
     references: tuple[str, ...]
 
 
-def describe_methods(audit: Mapping[str, Any]) -> MethodsParagraph:
+def describe_methods(audit: AuditResult) -> MethodsParagraph:
     """Return the methods paragraph of an audit, from the settings that its estimates and tests report.
 
-    Parameters
-    ----------
-    audit : mapping
-        An audit in the schema ``trueodds.audit/1``.
-
-    Returns
-    -------
-    MethodsParagraph
-        The text, and the references in alphabetical order.
+    The references are in alphabetical order.
     """
     keys: dict[str, None] = {}  # of the cited references, as an ordered set, to which the sentences add
     sentences = (
@@ -65,24 +55,32 @@ def describe_methods(audit: Mapping[str, Any]) -> MethodsParagraph:
         *_describe_tests(audit, keys),
         *_describe_groups(audit, keys),
         *_describe_recalibration(audit, keys),
-        _describe_programs(audit),
+        f"Computed with {'; '.join(_describe_origin(audit, versions_of(audit)))}.",
     )
     text = " ".join(sentence for sentence in sentences if sentence)
     return MethodsParagraph(text, tuple(sorted(REFERENCES[key] for key in keys)))
 
 
-def cite_audit(audit: Mapping[str, Any]) -> str:
+def cite_audit(audit: AuditResult) -> str:
     """Return a text that cites the audit: program, version, seed, data and fingerprint of the rows."""
-    data, seed = audit["data"], (audit.get("settings") or {}).get("seed")
-    fingerprint = data.get("fingerprint")
-    parts = (
-        f"Calibration audit of {data['source']} ({format_count(data['n'], 'row')})",
-        f"trueodds {audit['version']}",
-        None if seed is None else f"seed {seed}" if isinstance(seed, int) else "random generator without a seed",
-        None if fingerprint is None else f"rows {fingerprint}",
-        f"verdict: {audit['verdict']['state']}",
-    )
-    return "; ".join(part for part in parts if part) + "."
+    rows = f"Calibration audit of {audit.data.source} ({format_count(audit.data.n, 'row')})"
+    origin = _describe_origin(audit, f"trueodds {audit.version}")
+    return "; ".join([rows, *origin, f"verdict: {audit.verdict.state}"]) + "."
+
+
+def _describe_origin(audit: AuditResult, programs: str) -> list[str]:
+    """Return the programs, the seed and the fingerprint of the rows, if they are known."""
+    seed, fingerprint = (audit.settings or {}).get("seed"), audit.data.fingerprint
+    parts = [programs]
+    if seed is not None:
+        parts.append(f"seed {seed}" if isinstance(seed, int) else "a random generator without a seed")
+    return [*parts, f"rows {fingerprint}"] if fingerprint else parts
+
+
+def versions_of(audit: AuditResult) -> str:
+    """Return the programs that computed the audit, each with its version."""
+    versions = audit.versions or {"trueodds": audit.version}
+    return ", ".join(f"{name} {version}" for name, version in version_rows(versions))
 
 
 def _cited(keys: dict[str, None], *used: str) -> str:
@@ -91,46 +89,43 @@ def _cited(keys: dict[str, None], *used: str) -> str:
     return f"({'; '.join(cite(key) for key in used)})"
 
 
-def _describe_rows(audit: Mapping[str, Any]) -> str:
-    """Return a sentence on the rows that were evaluated."""
-    data = audit["data"]
+def _describe_rows(audit: AuditResult) -> str:
+    data = audit.data
     nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
-    text = f"Calibration was evaluated on {format_count(data['n'], 'row')} of"
-    text += f" {format_count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
-    if data.get("weighted"):
+    text = f"Calibration was evaluated on {format_count(data.n, 'row')} of"
+    text += f" {format_count(data.k, *nouns.get(data.kind, ('class', 'classes')))}"
+    if data.weighted:
         text += ", with weights"
-    if data.get("votes"):
+    if data.votes:
         text += ", with the votes of annotators as outcomes"
-    if data.get("clusters") is not None:
-        text += f", in {format_count(data['clusters'], 'cluster')} of dependent rows"
+    if data.clusters is not None:
+        text += f", in {format_count(data.clusters, 'cluster')} of dependent rows"
     conversions = {
         "log odds": " Scores were read as log odds and converted to probabilities by the logistic function.",
         "logits": " Logits were converted to probabilities by the softmax function.",
     }
-    return f"{text}.{conversions.get(data.get('logits'), '')}"
+    return f"{text}.{conversions.get(data.logits or '', '')}"
 
 
-def _describe_errors(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
+def _describe_errors(audit: AuditResult, keys: dict[str, None]) -> list[str]:
     """Return sentences on the calibration errors (their lenses and bins), the noise floor and the proper scores."""
-    lenses_by_bins: dict[str, list[str]] = {}
-    for measure in audit["measures"]:
-        if measure["estimator"] != "ece":
-            continue
-        partition = (measure.get("settings") or {}).get("partition")
-        subject = describe_lens(measure["lens"], audit["data"]) or measure["lens"]
-        lenses_by_bins.setdefault(_describe_partition(partition), []).append(subject)
-    if not lenses_by_bins:
+    errors = [measure for measure in audit.measures if measure.estimator == "ece"]
+    if not errors:
         return []
+    lenses_by_bins: dict[str, list[str]] = {}
+    for measure in errors:
+        subject = describe_lens(measure.lens, audit.data) or measure.lens
+        lenses_by_bins.setdefault(_describe_partition(measure.settings.get("partition")), []).append(subject)
     parts = [f"for {' and '.join(lenses)}{bins}" for bins, lenses in lenses_by_bins.items()]
     used = ["naeini2015"]
-    if any(measure["lens"] == "canonical" and measure["estimator"] == "ece" for measure in audit["measures"]):
+    if any(measure.lens == "canonical" for measure in errors):
         used.append("vaicenavicius2019")
     sentences = [f"The expected calibration error {_cited(keys, *used)} was estimated {', and '.join(parts)}."]
-    if any(m["estimator"] == "ece" and m.get("noise_floor") is not None for m in audit["measures"]):
+    if any(measure.noise_floor is not None for measure in errors):
         sentences.append(
             "Its expected value for a calibrated model on the same predictions (noise floor) was simulated."
         )
-    scores = [m["estimator"] for m in audit["measures"] if m["estimator"] in ("brier", "log_loss")]
+    scores = [measure.estimator for measure in audit.measures if measure.estimator in ("brier", "log_loss")]
     if scores:
         names = " and ".join(_ESTIMATOR_NAMES[name] for name in dict.fromkeys(scores))
         sentences.append(f"{names[:1].upper()}{names[1:]} were computed as proper scores.")
@@ -151,32 +146,32 @@ def _describe_partition(partition: str | None) -> str:
     return f" in bins by the partition {partition}"
 
 
-def _describe_intervals(audit: Mapping[str, Any], keys: dict[str, None]) -> str:
+def _describe_intervals(audit: AuditResult, keys: dict[str, None]) -> str:
     """Return a sentence on the confidence intervals: level, methods and number of bootstrap resamples."""
-    measures = [measure for measure in audit["measures"] if measure.get("interval")]
-    if not measures:
+    measures_by_method: dict[str, list[AuditMeasure]] = {}
+    for measure in audit.measures:
+        if measure.interval is not None:
+            measures_by_method.setdefault(measure.interval.method, []).append(measure)
+    if not measures_by_method:
         return ""
-    level = measures[0]["interval"]["level"]
-    names = []
-    for method in dict.fromkeys(measure["interval"]["method"] for measure in measures):
+    names, counts = [], set()
+    for method, measures in measures_by_method.items():
         name, key = _INTERVAL_NAMES.get(method, (f"intervals by the method {method}", None))
-        users = dict.fromkeys(
-            _ESTIMATOR_NAMES.get(m["estimator"], m["estimator"]) for m in measures if m["interval"]["method"] == method
-        )
+        users = dict.fromkeys(_ESTIMATOR_NAMES.get(measure.estimator, measure.estimator) for measure in measures)
         names.append(f"{name}{f' {_cited(keys, key)}' if key else ''} for {' and '.join(users)}")
-    resamples = sorted({m["settings"]["resamples"] for m in measures if "resamples" in (m.get("settings") or {})})
-    unit = "" if audit["data"].get("clusters") is None else " of whole clusters"
-    counts = f", from {' or '.join(f'{n:,}' for n in resamples)} bootstrap resamples{unit}" if resamples else ""
-    return f"{format_percent_in_text(level)} confidence intervals: {'; '.join(names)}{counts}."
+        counts |= {measure.settings["resamples"] for measure in measures if "resamples" in measure.settings}
+    level = next(measure.interval.level for measure in audit.measures if measure.interval is not None)
+    unit = "" if audit.data.clusters is None else " of whole clusters"
+    resamples = f", from {' or '.join(f'{n:,}' for n in sorted(counts))} bootstrap resamples{unit}" if counts else ""
+    return f"{format_percent_in_text(level)} confidence intervals: {'; '.join(names)}{resamples}."
 
 
-def _describe_tests(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
+def _describe_tests(audit: AuditResult, keys: dict[str, None]) -> list[str]:
     """Return sentences on the calibration tests: statistic, null distribution, number of draws and adjustment."""
-    tests = audit["tests"]
-    if not tests:
+    if not audit.tests:
         return []
-    name, alpha = tests[-1]["test"], audit["verdict"]["alpha"]
-    draws = (tests[-1].get("settings") or {}).get("resamples")
+    name, draws = audit.tests[-1].test, audit.tests[-1].settings.get("resamples")
+    alpha = format_number(audit.verdict.alpha)
     if name == "omnibus":
         statistic = "the omnibus test, a harmonic mean of the p-values of level, slope and local errors "
         statistic += _cited(keys, "cox1958", "good1958", "wilson2019", "lee2023")
@@ -185,117 +180,103 @@ def _describe_tests(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str
     text = f"Calibration was tested by {statistic}"
     if draws is not None:
         text += f", with {draws:,} draws of the null distribution: {_describe_null(audit, keys)}"
-    holm = any("holm" in part for test in tests for part in test["parts"].values())
-    adjusted = f" {_cited(keys, 'holm1979')}" if holm else ""
-    family = (
-        f"The tests of all lenses, classes and groups and of the recalibration are one family, tested at level"
-        f" {format_number(alpha)}; p-values of single lenses and classes were adjusted by Holm's method{adjusted}."
-        if holm
-        else f"All tests and that of the recalibration are one family, tested at level {format_number(alpha)}."
-    )
+    family = f"All tests and that of the recalibration are one family, tested at level {alpha}."
+    if any("holm" in part for test in audit.tests for part in test.parts.values()):
+        family = (
+            f"The tests of all lenses, classes and groups and of the recalibration are one family, tested at level"
+            f" {alpha}; p-values of single lenses and classes were adjusted by Holm's method"
+            f" {_cited(keys, 'holm1979')}."
+        )
     return [f"{text}.", family]
 
 
-def _describe_null(audit: Mapping[str, Any], keys: dict[str, None]) -> str:
+def _describe_null(audit: AuditResult, keys: dict[str, None]) -> str:
     """Return how the null distribution was drawn, as the tests themselves state it."""
-    null = str(audit["tests"][-1].get("null") or "").split("; the combined p-value")[0]
+    null = audit.tests[-1].null.split("; the combined p-value")[0]
     if not null or null.startswith("labels drawn independently"):
         return f"labels drawn from the predicted probabilities {_cited(keys, 'brocker2007')}"
     return null
 
 
-def _describe_standard_measures(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
+def _describe_standard_measures(audit: AuditResult, keys: dict[str, None]) -> list[str]:
     """Return sentences on the standard measures and the methods of their intervals; empty without any."""
-    measures = [measure for measure in audit.get("standard_measures") or () if measure["value"] is not None]
+    measures = [measure for measure in audit.standard_measures if measure.value is not None]
     if not measures:
         return []
     names = []
     for measure in measures:
-        name, key = _STANDARD_MEASURE_NAMES[measure["name"]]
-        if measure["name"] == "calibration_slope" and audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2:
+        name, key = _STANDARD_MEASURE_NAMES[measure.name]
+        if measure.name == "calibration_slope" and audit.data.kind == "classes" and audit.data.k > 2:
             name, key = "calibration slope (the maximum-likelihood exponent of the probabilities)", None
         names.append(f"{name}{f' {_cited(keys, key)}' if key else ''}")
-    is_clustered = audit["data"].get("clusters") is not None
+    is_clustered = audit.data.clusters is not None
     texts = [f"The standard measures are {', '.join(names)}."]
-    methods = {measure["interval"]["method"] for measure in measures if measure["interval"]}
-    kinds = [name for method, name in (("t", "Student t"), ("normal", "normal (Wald)")) if method in methods]
+    methods = {measure.name: measure.interval.method for measure in measures if measure.interval is not None}
+    kinds = [name for method, name in (("t", "Student t"), ("normal", "normal (Wald)")) if method in methods.values()]
     if kinds:
-        shown = {measure["name"] for measure in measures if measure["interval"]}
-        details = [_describe_coefficient_errors(audit)] if "calibration_slope" in shown else []
+        details = [_describe_coefficient_errors(audit)] if "calibration_slope" in methods else []
         details += ["other standard errors are from the sums of whole clusters"] if is_clustered else []
-        if {"observed_to_expected", "calibration_intercept"} <= shown:
+        if {"observed_to_expected", "calibration_intercept"} <= methods.keys():
             details.append("the interval of the O:E ratio follows from that of the intercept")
-        details += ["that of the AUC is computed on the logit scale"] if "auc" in shown else []
+        details += ["that of the AUC is computed on the logit scale"] if "auc" in methods else []
         texts.append(f"Their intervals are {' and '.join(kinds)} intervals{': ' * bool(details)}{'; '.join(details)}.")
-    ici = next((measure for measure in measures if measure["name"] == "ici" and measure["interval"]), None)
-    if ici is not None:
-        name = _INTERVAL_NAMES.get(ici["interval"]["method"], (f"by the method {ici['interval']['method']}", None))[0]
+    if "ici" in methods:
+        name = _INTERVAL_NAMES.get(methods["ici"], (f"by the method {methods['ici']}", None))[0]
         texts.append(f"For the ICI: {name}{' of whole clusters' if is_clustered else ''}.")
     return texts
 
 
-def _describe_coefficient_errors(audit: Mapping[str, Any]) -> str:
+def _describe_coefficient_errors(audit: AuditResult) -> str:
     """Return where the standard errors of calibration intercept and slope come from."""
-    data = audit["data"]
-    if data["kind"] == "classes" and data["k"] > 2:
+    data = audit.data
+    if data.kind == "classes" and data.k > 2:
         return "the slope has a sandwich standard error"
-    if data.get("clusters") is not None:
+    if data.clusters is not None:
         return "intercept and slope have jackknife standard errors over clusters"
-    if data.get("votes"):
+    if data.votes:
         return "intercept and slope have jackknife standard errors over rows"
     return "the intercept has a sandwich standard error, and the slope that of the fitted logistic regression"
 
 
-def _describe_groups(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
+def _describe_groups(audit: AuditResult, keys: dict[str, None]) -> list[str]:
     """Return a sentence on the adjustment of the p-values of the subgroups; empty without subgroups."""
-    groups, among_groups = audit.get("groups") or (), audit.get("among_groups") or {}
-    if not groups:
+    if not audit.groups or audit.among_groups is None:
         return []
-    correction = among_groups.get("correction", "")
+    correction = audit.among_groups.correction
     key = "holm1979" if correction == HOLM else "westfall1993"
-    columns = " and ".join(dict.fromkeys(group["column"] for group in groups))
+    columns = " and ".join(dict.fromkeys(group.column for group in audit.groups))
     text = (
-        f"The {format_count(len(groups), 'group')} of {columns} were tested jointly by {correction}"
-        f" {_cited(keys, key)}, with the equivalence margin {format_number(among_groups.get('min_effect'))}."
+        f"The {format_count(len(audit.groups), 'group')} of {columns} were tested jointly by {correction}"
+        f" {_cited(keys, key)}, with the equivalence margin {format_number(audit.among_groups.min_effect)}."
     )
     return [text]
 
 
-def _describe_recalibration(audit: Mapping[str, Any], keys: dict[str, None]) -> list[str]:
+def _describe_recalibration(audit: AuditResult, keys: dict[str, None]) -> list[str]:
     """Return sentences on how a recalibration was chosen and confirmed; empty if none was attempted."""
-    recalibration = audit.get("recalibration") or {}
-    candidates = recalibration.get("candidates") or ()
-    if not candidates:
+    recalibration = audit.recalibration
+    if recalibration is None or recalibration.status == "not attempted":
         return []
-    names = [CALIBRATORS.title(candidate["method"]) for candidate in candidates if candidate["method"] != "identity"]
+    if recalibration.status == TRAINING_ROWS:
+        return ["No recalibration was judged, because the model may have been fitted to these rows."]
+    candidates = [candidate.method for candidate in recalibration.candidates if candidate.method != "identity"]
     breiman = _cited(keys, "breiman1984")
     nested = _cited(keys, "stone1974", "bayle2020")
     text = (
         f"Recalibration was chosen by cross-validated log loss and the one-standard-error rule {breiman} among"
-        f" {', '.join(names)}. Its gain was estimated and tested by nested cross-validation {nested}, on rows that"
-        f" neither fitted nor chose it, at level {format_number(recalibration.get('alpha'))}."
+        f" {', '.join(map(CALIBRATORS.title, candidates))}. Its gain was estimated and tested by nested cross-validation"
+        f" {nested}, on rows that neither fitted nor chose it, at level {format_number(recalibration.alpha)}."
     )
-    if recalibration.get("outcome") == TRAINING_ROWS:
-        return ["No recalibration was judged, because the model may have been fitted to these rows."]
-    if not recalibration.get("confirmed"):
+    if not recalibration.confirmed:
         return [text, "No recalibration was confirmed."]
-    key = CALIBRATOR_REFERENCES.get(recalibration["chosen"])
-    name = CALIBRATORS.title(recalibration["chosen"])
-    n_fit = recalibration["rows"]["fit"]
-    fitted_rows = (
-        f"a random sample of {n_fit:,} rows" if is_fitted_to_sample(recalibration, audit["data"]) else "all rows"
-    )
-    return [text, f"Confirmed: {name}{f' {_cited(keys, key)}' if key else ''}, fitted on {fitted_rows}."]
-
-
-def _describe_programs(audit: Mapping[str, Any]) -> str:
-    """Return a sentence on the programs, the seed and the fingerprint of the rows."""
-    versions = audit.get("versions") or {"trueodds": audit["version"]}
-    text = ", ".join(f"{name} {version}" for name, version in version_rows(versions))
-    seed, fingerprint = (audit.get("settings") or {}).get("seed"), audit["data"].get("fingerprint")
-    if seed is not None:
-        text += f"; seed {seed}" if isinstance(seed, int) else "; a random generator without a seed"
-    return f"Computed with {text}{f'; rows {fingerprint}' if fingerprint else ''}."
+    key = CALIBRATOR_REFERENCES.get(recalibration.chosen)
+    name = f"{CALIBRATORS.title(recalibration.chosen)}{f' {_cited(keys, key)}' if key else ''}"
+    fitted_rows = "all rows"
+    if audit.recalibrates_sample:
+        fitted_rows = f"a random sample of {(recalibration.rows or {})['fit']:,} rows"
+    if recalibration.status == "gain not confirmed":
+        return [text, f"Miscalibration was confirmed, but not the gain by {name}, fitted on {fitted_rows}."]
+    return [text, f"Confirmed: {name}, fitted on {fitted_rows}."]
 
 
 REFERENCES = {

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.formatting import (
@@ -18,17 +17,22 @@ from trueodds.core.formatting import (
     format_share,
     with_minus_signs,
 )
-from trueodds.reports.text.formatting import format_value, is_binary
-from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
+from trueodds.reports.audit_result import (
+    GAIN_OF_METHOD,
+    GAIN_OF_PROCEDURE,
+    INSUFFICIENT_ROWS,
+    TRAINING_ROWS,
+    AuditCandidate,
+    AuditData,
+    AuditRecalibration,
+    AuditResult,
+)
+from trueodds.reports.text.formatting import format_value
+from trueodds.reports.text.text_table import LABEL_AND_TEXT, TableColumn, TextTable
 
 LOG_LOSS_TOLERANCE = 1e-9  # nats per row by which the log losses of equivalent candidates may differ by rounding
 # Predictions are called hardly better than a constant if their log loss is at least this share of that of the constant.
 MIN_RATIO_TO_CONSTANT_LOSS = 0.995
-
-INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
-TRAINING_ROWS = "not judged"  # the outcome of one on rows that the model was probably trained on
-# What the estimated gain belongs to: the chosen method, or the procedure of choosing if the folds chose different ones.
-GAIN_OF_METHOD, GAIN_OF_PROCEDURE = "method", "procedure"
 
 IMPLAUSIBLE_DATA_TEXTS = {  # notes on data that look wrong, so that no recalibration is attempted
     "TN108": "The logits seem to be probabilities, which must not be read as logits.",
@@ -46,50 +50,30 @@ DOUBTFUL_DATA_TEXTS = {  # other notes on data with which the verdict begins
 }
 
 
-def calibrator_with_parameters(recalibration: Mapping[str, Any]) -> str:
+def calibrator_with_parameters(recalibration: AuditRecalibration) -> str:
     """Return the chosen calibrator with its parameters."""
-    summary = recalibration.get("summary") or ""
-    name = CALIBRATORS.title(recalibration["chosen"])
-    return f"{name}, {summary}" if summary and summary != recalibration["chosen"] else name
+    summary, name = recalibration.summary, CALIBRATORS.title(recalibration.chosen)
+    return f"{name}, {summary}" if summary and summary != recalibration.chosen else name
 
 
-def is_fitted_to_sample(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
-    """Return whether the calibrators were fitted to a random sample of the rows, as is done if rows were tallied.
-
-    >>> is_fitted_to_sample({"rows": {"fit": 500}}, {"n": 3000}), is_fitted_to_sample({}, {"n": 3000})
-    (True, False)
-    """
-    return bool((recalibration.get("rows") or {}).get("fit", data["n"]) < data["n"])
+def format_log_loss(recalibration: AuditRecalibration, time: str) -> str:
+    """Format the log loss `before` or `after` the recalibration, as in the table of scores."""
+    loss = recalibration.log_loss_before if time == "before" else recalibration.log_loss_after
+    return "infinite" if loss is None and recalibration.candidates else format_number(loss)
 
 
-def format_log_loss(recalibration: Mapping[str, Any], time: str) -> str:
-    """Format the log loss `before` or `after` the recalibration, as in the table of scores.
-
-    >>> format_log_loss({"candidates": [0], "log_loss_before": None}, "before")
-    'infinite'
-    >>> format_log_loss({"log_loss_after": 0.5}, "after")
-    '0.5'
-    """
-    loss = recalibration.get(f"log_loss_{time}")
-    return "infinite" if loss is None and recalibration.get("candidates") else format_number(loss)
-
-
-def format_gain_bound(recalibration: Mapping[str, Any]) -> str:
+def format_gain_bound(recalibration: AuditRecalibration) -> str:
     """Format the lower confidence limit of the gain in words; empty if it is not positive.
 
-    >>> format_gain_bound({"gain_low": 0.05, "gain_low_percent": 12.34, "alpha": 0.05})
+    >>> format_gain_bound(AuditRecalibration(gain_low=0.05, gain_low_percent=12.34, alpha=0.05))
     'at least 12.3 % with 95 % confidence'
-    >>> format_gain_bound({"gain_low": -0.1})
-    ''
     """
-    low, percent = recalibration.get("gain_low"), recalibration.get("gain_low_percent")
+    low, percent = recalibration.gain_low, recalibration.gain_low_percent
     if low is None or low <= 0:
         return ""
     amount = f"{format_number(low)} nats per row" if percent is None else format_gain_percent(percent)
     confidence = (
-        ""
-        if recalibration.get("alpha") is None
-        else f" with {format_percent_in_text(1 - recalibration['alpha'])} confidence"
+        "" if recalibration.alpha is None else f" with {format_percent_in_text(1 - recalibration.alpha)} confidence"
     )
     return f"at least {amount}{confidence}"
 
@@ -103,52 +87,38 @@ def format_gain_percent(percent: float) -> str:
     return format_share(percent / 100)
 
 
-def describe_mixing(recalibration: Mapping[str, Any]) -> str:
-    """Return the effect of mixing on original probabilities of infinite log loss; empty if they were not mixed.
-
-    >>> mixed = {"candidates": [0], "summary": "mixed with 0.0033 of the uniform distribution", "log_loss_after": 0.42}
-    >>> describe_mixing(mixed)
-    'mixed with 0.0033 of the uniform distribution, the original probabilities have log loss 0.42 instead of infinite'
-    """
-    before, after = (recalibration.get(f"log_loss_{time}") for time in ("before", "after"))
-    if recalibration.get("confirmed") or before is not None or after is None:
+def describe_mixing(recalibration: AuditRecalibration) -> str:
+    """Return the effect of mixing on original probabilities of infinite log loss; empty if they were not mixed."""
+    if not recalibration.is_mixed_only:
         return ""
-    loss = f"log loss {format_number(after)} instead of infinite"
-    return f"{recalibration['summary']}, the original probabilities have {loss}"
+    loss = f"log loss {format_number(recalibration.log_loss_after)} instead of infinite"
+    return f"{recalibration.summary}, the original probabilities have {loss}"
 
 
-def describe_unconfirmed_gain(recalibration: Mapping[str, Any]) -> str:
+def describe_unconfirmed_gain(recalibration: AuditRecalibration) -> str:
     """Return the estimated gain with its confidence interval, which includes 0.
 
-    >>> gain = {"gain_percent": 0.52, "gain_low": -0.0005, "gain_high": 0.0139, "alpha": 0.05}
+    >>> gain = AuditRecalibration(gain_percent=0.52, gain_low=-2.27e-05, gain_high=0.0139, alpha=0.05)
     >>> describe_unconfirmed_gain(gain)
-    '0.5 % lower, 90 % confidence interval −0.0005 to 0.0139 nats per row'
-    >>> describe_unconfirmed_gain({**gain, "gain_low": -2.27e-05})
     '0.5 % lower, 90 % confidence interval −0.00002 to 0.01390 nats per row'
     """
-    percent, low, high = (recalibration.get(name) for name in ("gain_percent", "gain_low", "gain_high"))
+    percent, low, high = recalibration.gain_percent, recalibration.gain_low, recalibration.gain_high
     estimate = "" if percent is None else f"{format_gain_percent(abs(percent))} {'lower' if percent >= 0 else 'higher'}"
-    if low is None or high is None or recalibration.get("alpha") is None:
+    if low is None or high is None or recalibration.alpha is None:
         return estimate or "of uncertain size"
-    level = format_percent_in_text(1 - 2 * recalibration["alpha"])
+    level = format_percent_in_text(1 - 2 * recalibration.alpha)
     limits = with_minus_signs(format_range(low, high))
     return f"{estimate}{', ' if estimate else ''}{level} confidence interval {limits} nats per row"
 
 
-def describe_constant_prediction(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+def describe_constant_prediction(recalibration: AuditRecalibration, data: AuditData) -> str:
     """Return the constant prediction that is about as good as the recalibrated predictions; empty if they are better.
 
     For confidences alone the constant is the accuracy on the held-out rows, otherwise equal probabilities.
-
-    >>> confidences = {"kind": "confidence", "k": 2}
-    >>> describe_constant_prediction({"log_loss_after": 0.6823, "accuracy_before": 0.576}, confidences)
-    'predicting 57.6 % for every row has log loss 0.6816'
-    >>> describe_constant_prediction({"log_loss_after": 0.5, "accuracy_before": 0.576}, confidences)
-    ''
     """
-    after, accuracy = recalibration.get("log_loss_after"), recalibration.get("accuracy_before")
-    if data["kind"] != "confidence":
-        constant_loss, constant_text = math.log(data["k"]), "equal probabilities for every row have"
+    after, accuracy = recalibration.log_loss_after, recalibration.accuracy_before
+    if data.kind != "confidence":
+        constant_loss, constant_text = math.log(data.k), "equal probabilities for every row have"
     elif accuracy is not None:
         constant_loss, constant_text = _entropy(accuracy), f"predicting {format_share(accuracy)} for every row has"
     else:
@@ -167,51 +137,32 @@ def _entropy(q: float) -> float:
 _EVENT_RATES_OF_THRESHOLD = (0.2, 0.8)
 
 
-def describe_changed_classes(
-    recalibration: Mapping[str, Any], data: Mapping[str, Any], *, only_relevant: bool = False
-) -> str:
+def describe_changed_classes(recalibration: AuditRecalibration, data: AuditData, *, only_relevant: bool = False) -> str:
     """Return the effect of the recalibration on the predicted classes; empty for confidences alone.
 
     With `only_relevant` it is also empty for rare or frequent events, for which a threshold of 0.5 is hardly used.
-
-    >>> changed = {"label_flips": 2, "accuracy_before": 0.5}
-    >>> describe_changed_classes({**changed, "accuracy_after": 0.5}, {"kind": "classes"})
-    'the predicted class changes in 2 rows, accuracy stays 50.0 %'
-    >>> describe_changed_classes({**changed, "accuracy_after": 0.51}, {"kind": "classes"})
-    'the predicted class changes in 2 rows, accuracy changes from 50.0 % to 51.0 % (cross-fitted)'
-    >>> describe_changed_classes({"label_flips": 0}, {"kind": "classes", "event_rate": 0.5})
-    'no prediction crosses the 0.5 threshold'
-    >>> describe_changed_classes({"label_flips": 13}, {"kind": "classes", "event_rate": 0.05}, only_relevant=True)
-    ''
     """
-    if data["kind"] == "confidence" or recalibration.get("label_flips") is None:
+    n_changed, (low, high) = recalibration.label_flips, _EVENT_RATES_OF_THRESHOLD
+    if data.kind == "confidence" or n_changed is None:
         return ""
-    low, high = _EVENT_RATES_OF_THRESHOLD
-    if only_relevant and is_binary(data) and not low <= data["event_rate"] <= high:
-        return ""
-    n_changed = recalibration["label_flips"]
-    before, after = recalibration.get("accuracy_before"), recalibration.get("accuracy_after")
-    if is_binary(data):
+    if data.event_rate is not None:
+        if only_relevant and not low <= data.event_rate <= high:
+            return ""
         number = format_count(n_changed, "prediction") if n_changed else "no prediction"
         return f"{number} {'cross' if n_changed > 1 else 'crosses'} the 0.5 threshold"
     text = f"the predicted class changes in {format_count(n_changed, 'row') if n_changed else 'no row'}"
-    if before is None or after is None:
+    if recalibration.accuracy_before is None or recalibration.accuracy_after is None:
         return text
-    label = "the vote share of the predicted class" if data.get("votes") else "accuracy"
-    old, new = format_share(before), format_share(after)
+    label = "the vote share of the predicted class" if data.votes else "accuracy"
+    old, new = format_share(recalibration.accuracy_before), format_share(recalibration.accuracy_after)
     return f"{text}, {label} {f'stays {old}' if old == new else f'changes from {old} to {new} (cross-fitted)'}"
 
 
-def accuracy_label(data: AuditDict) -> str:
-    """Return how the mean outcome of the predicted class is called: accuracy, or with votes their share."""
-    return "vote share of the predicted class" if data.get("votes") else "accuracy"
-
-
-def candidate_table(audit: AuditDict) -> TextTable:
+def candidate_table(audit: AuditResult) -> TextTable:
     """Return the table of the candidate calibrators with their cross-validated scores."""
-    recalibration = audit.get("recalibration") or {"candidates": ()}
-    entries = recalibration["candidates"]
-    has_classes = audit["data"]["kind"] != "confidence"  # else a row has no predicted class that could change
+    recalibration = audit.recalibration or AuditRecalibration()
+    entries = recalibration.candidates
+    has_classes = audit.data.kind != "confidence"  # else a row has no predicted class that could change
     columns = (
         TableColumn("method", numeric=False),
         TableColumn("parameters", numeric=False, detail=True),
@@ -224,17 +175,14 @@ def candidate_table(audit: AuditDict) -> TextTable:
         TableColumn("", numeric=False),
     )
     rows = zip(
-        (candidate["method"] for candidate in entries),
-        (
-            "–" if candidate.get("parameters") is None else format_value(candidate["parameters"])
-            for candidate in entries
-        ),
+        (candidate.method for candidate in entries),
+        ("–" if candidate.parameters is None else format_value(candidate.parameters) for candidate in entries),
         *(
             format_column([candidate.get(name) for candidate in entries])
             for name in ("log_loss", "brier", "difference", "se")
         ),
-        (format_integer(candidate.get("label_flips") if has_classes else None) for candidate in entries),
-        (_format_signed(candidate.get("accuracy_change") if has_classes else None) for candidate in entries),
+        (format_integer(candidate.label_flips if has_classes else None) for candidate in entries),
+        (_format_signed(candidate.accuracy_change if has_classes else None) for candidate in entries),
         (_candidate_status(candidate, recalibration) for candidate in entries),
         strict=True,
     )
@@ -242,9 +190,9 @@ def candidate_table(audit: AuditDict) -> TextTable:
         "Cross-validated scores: each candidate is evaluated on rows that it was not fitted to. Difference: mean log"
         f" loss minus that of the best candidate, with its standard error. {_explain_choice(entries)}"
     )
-    original_loss = next((entry["log_loss"] for entry in entries if entry["method"] == "identity"), None)
+    original_loss = next((entry.log_loss for entry in entries if entry.method == "identity"), None)
     if original_loss is not None and format_number(original_loss) != format_log_loss(recalibration, "before"):
-        n_rows = recalibration.get("rows") or {}
+        n_rows = recalibration.rows or {}
         is_of_sample = n_rows.get("confirm", 0) < n_rows.get("fit", 0)
         reason = (
             "This table is that of the rows on which the candidates were compared (TN539)"
@@ -257,7 +205,7 @@ def candidate_table(audit: AuditDict) -> TextTable:
             " Changed classes: rows whose most probable class changes in the cross-validated predictions; the number"
             " for the map fitted to all rows can differ."
         )
-    if any(candidate.get("dropped") for candidate in entries):
+    if any(candidate.dropped for candidate in entries):
         intro += (
             " A dash: dropped early, because the candidate was clearly worse than the best, or more complex than the"
             " chosen one and no better; its log loss is that of the first fits, to fewer rows."
@@ -265,13 +213,13 @@ def candidate_table(audit: AuditDict) -> TextTable:
     return TextTable("Candidate calibrators", columns, tuple(rows), intro).without_empty_columns()
 
 
-def _candidate_status(candidate: Mapping[str, Any], recalibration: AuditDict) -> str:
+def _candidate_status(candidate: AuditCandidate, recalibration: AuditRecalibration) -> str:
     """Return whether a candidate was chosen and confirmed, or dropped early; empty for the others."""
-    if not candidate.get("chosen"):
-        return "dropped" if candidate.get("dropped") else ""
-    if recalibration.get("outcome") == TRAINING_ROWS:
+    if not candidate.chosen:
+        return "dropped" if candidate.dropped else ""
+    if recalibration.status == TRAINING_ROWS:
         return "chosen, not judged"
-    return "chosen" if recalibration.get("confirmed") or candidate["method"] == "identity" else "chosen, not confirmed"
+    return "chosen" if recalibration.confirmed or candidate.method == "identity" else "chosen, not confirmed"
 
 
 _ONE_STANDARD_ERROR_RULE = (
@@ -280,21 +228,21 @@ _ONE_STANDARD_ERROR_RULE = (
 )
 
 
-def _explain_choice(entries: Sequence[Mapping[str, Any]]) -> str:
+def _explain_choice(entries: Sequence[AuditCandidate]) -> str:
     """Return why a candidate was chosen: by the one-standard-error rule, in advance, or because no other is better."""
-    chosen_entry = next((entry for entry in entries if entry.get("chosen")), None)
-    if chosen_entry is not None and chosen_entry["method"] == "identity":
+    chosen_entry = next((entry for entry in entries if entry.chosen), None)
+    if chosen_entry is not None and chosen_entry.method == "identity":
         return "Chosen: the original probabilities, because no gain was found on held-out rows."
-    if chosen_entry is None or chosen_entry["method"] == _select_by_one_standard_error(entries):
+    if chosen_entry is None or chosen_entry.method == _select_by_one_standard_error(entries):
         return f"Chosen: {_ONE_STANDARD_ERROR_RULE}."
-    name = CALIBRATORS.title(chosen_entry["method"])
+    name = CALIBRATORS.title(chosen_entry.method)
     return (
         f"Chosen: {name}, which was specified in advance and needs fewer rows to be confirmed than"
         f" {_ONE_STANDARD_ERROR_RULE}."
     )
 
 
-def _select_by_one_standard_error(entries: Sequence[Mapping[str, Any]]) -> str | None:
+def _select_by_one_standard_error(entries: Sequence[AuditCandidate]) -> str | None:
     """Return the candidate that the one-standard-error rule selects [1]_; None if none is better than the identity.
 
     `entries` are the candidates in the order of complexity.
@@ -303,13 +251,13 @@ def _select_by_one_standard_error(entries: Sequence[Mapping[str, Any]]) -> str |
     ----------
     .. [1] Breiman et al. (1984). Classification and Regression Trees, section 3.4.3.
     """
-    gain = next((candidate["difference"] for candidate in entries if candidate["method"] == "identity"), None)
+    gain = next((candidate.difference for candidate in entries if candidate.method == "identity"), None)
     for candidate in entries:
-        difference, se = candidate.get("difference"), candidate.get("se")
-        if candidate["method"] == "identity" or difference is None or se is None or gain is None:
+        difference, se = candidate.difference, candidate.se
+        if candidate.method == "identity" or difference is None or se is None or gain is None:
             continue
         if difference <= min(se, gain / 2) + LOG_LOSS_TOLERANCE:
-            return str(candidate["method"])
+            return str(candidate.method)
     return None
 
 
@@ -327,71 +275,66 @@ _GAIN_SUBJECTS = {
 }
 
 
-def _describe_outcome(recalibration: Mapping[str, Any]) -> str:
-    """Return what was confirmed, or why nothing was.
-
-    >>> _describe_outcome({"confirmed": True, "outcome": "confirmed", "gain_low": -0.1})
-    'miscalibration confirmed, gain not confirmed'
-    """
-    if recalibration.get("confirmed"):
-        gain_confirmed = (recalibration.get("gain_low") or 0.0) > 0
-        return "confirmed" if gain_confirmed else "miscalibration confirmed, gain not confirmed"
-    outcome = recalibration.get("outcome")
-    return f"not confirmed, {outcome}" if outcome == INSUFFICIENT_ROWS else outcome or "–"
+# What was confirmed, or why nothing was, by the status of the recalibration.
+_OUTCOMES = {
+    "not attempted": "–",
+    "gain not confirmed": "miscalibration confirmed, gain not confirmed",
+    INSUFFICIENT_ROWS: "not confirmed, too few rows",
+}
 
 
-def recalibration_table(audit: AuditDict) -> TextTable:
+def recalibration_table(audit: AuditResult) -> TextTable:
     """Return the table of the chosen calibrator, evaluated on rows that were used neither to fit nor to choose it."""
-    recalibration = audit.get("recalibration")
-    if not recalibration:
+    recalibration = audit.recalibration
+    if recalibration is None:
         return TextTable("Recalibration", LABEL_AND_TEXT, ())
-    chosen, applied = recalibration.get("chosen"), recalibration.get("applied")
-    parameters = recalibration.get("summary") if applied == chosen else None
+    chosen, applied = recalibration.chosen, recalibration.applied
     entries = [
         ("chosen", chosen or "–"),
-        ("parameters", parameters or "–"),
-        ("outcome", _describe_outcome(recalibration)),
+        ("parameters", (recalibration.summary if applied == chosen else "") or "–"),
+        ("outcome", _OUTCOMES.get(recalibration.status, recalibration.status)),
         ("applied", applied or "–"),
         ("log loss before", format_log_loss(recalibration, "before")),
         ("log loss after", format_log_loss(recalibration, "after")),
-        *([] if recalibration.get("outcome") == TRAINING_ROWS else _gain_entries(recalibration)),
-        *_accuracy_entries(recalibration, audit["data"]),
-        *((f"rows used to {name}", format_integer(n)) for name, n in (recalibration.get("rows") or {}).items()),
-        ("weight of the uniform distribution mixed in", format_number(recalibration.get("mixing"))),
-        ("minimum probability in a logarithm", format_number(recalibration.get("min_prob"))),
+        *([] if recalibration.status == TRAINING_ROWS else _gain_entries(recalibration)),
+        *_accuracy_entries(recalibration, audit.data),
+        *((f"rows used to {name}", format_integer(n)) for name, n in (recalibration.rows or {}).items()),
+        ("weight of the uniform distribution mixed in", format_number(recalibration.mixing)),
+        ("minimum probability in a logarithm", format_number(recalibration.min_prob)),
     ]
     known_entries = tuple(entry for entry in entries if entry[1] != "–")
     return TextTable("Recalibration", LABEL_AND_TEXT, known_entries)
 
 
-def _gain_entries(recalibration: AuditDict) -> list[tuple[str, str]]:
+def _gain_entries(recalibration: AuditRecalibration) -> list[tuple[str, str]]:
     """Return entries on the gain in log loss, its confidence limits and its test."""
     limit = "confidence limit"
-    if recalibration.get("alpha") is not None:
+    if recalibration.alpha is not None:
         limit = f"{format_percent_in_text(1 - recalibration['alpha'])} confidence limit"
-    gain, gain_percent = format_number(recalibration.get("gain")), recalibration.get("gain_percent")
+    gain, gain_percent = format_number(recalibration.gain), recalibration.gain_percent
     return [
         ("gain", gain if gain_percent is None else f"{gain} ({format_gain_percent(gain_percent)})"),
-        ("gain of", _GAIN_SUBJECTS.get(recalibration.get("gain_of") or "", "–")),
-        ("standard error of the gain", format_number(recalibration.get("gain_se"))),
-        (f"lower {limit} of the gain", format_number(recalibration.get("gain_low"))),
-        (f"upper {limit} of the gain", format_number(recalibration.get("gain_high"))),
-        ("p-value of the gain", format_pvalue(recalibration.get("pvalue"))),
-        ("rows required to confirm this gain with 80 % power", format_integer(recalibration.get("required_rows"))),
-        ("gain detectable with 80 % power", format_number(recalibration.get("detectable_gain"))),
+        ("gain of", _GAIN_SUBJECTS.get(recalibration.gain_of or "", "–")),
+        ("standard error of the gain", format_number(recalibration.gain_se)),
+        (f"lower {limit} of the gain", format_number(recalibration.gain_low)),
+        (f"upper {limit} of the gain", format_number(recalibration.gain_high)),
+        ("p-value of the gain", format_pvalue(recalibration.pvalue)),
+        ("rows required to confirm this gain with 80 % power", format_integer(recalibration.required_rows)),
+        ("gain detectable with 80 % power", format_number(recalibration.detectable_gain)),
     ]
 
 
-def _accuracy_entries(recalibration: AuditDict, data: AuditDict) -> list[tuple[str, str]]:
+def _accuracy_entries(recalibration: AuditRecalibration, data: AuditData) -> list[tuple[str, str]]:
     """Return entries on the accuracy before and after, and on changed classes; a confidence has no predicted class."""
-    if data["kind"] == "confidence":
+    if data.kind == "confidence":
         return [("accuracy, changed classes", "not applicable: a confidence alone has no predicted class")]
-    label = accuracy_label(data)
+    # The mean outcome of the predicted class is with votes no accuracy, because annotators disagree.
+    label = "vote share of the predicted class" if data.votes else "accuracy"
     return [
-        (f"{label} before", format_share(recalibration.get("accuracy_before"))),
-        (f"{label} after", format_share(recalibration.get("accuracy_after"))),
+        (f"{label} before", format_share(recalibration.accuracy_before)),
+        (f"{label} after", format_share(recalibration.accuracy_after)),
         (
-            "predictions that cross the 0.5 threshold" if is_binary(data) else "rows whose predicted class changes",
-            format_integer(recalibration.get("label_flips")),
+            "predictions that cross the 0.5 threshold" if data.is_binary else "rows whose predicted class changes",
+            format_integer(recalibration.label_flips),
         ),
     ]

@@ -9,11 +9,11 @@ from typing import Any
 from trueodds.core.formatting import insert_no_break_spaces
 from trueodds.core.printable import printable_tree
 from trueodds.core.table_layout import TEXT_WIDTH, display_width, layout_table, shorten_middle
+from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
-from trueodds.reports.text.audit_notes import group_notes_by_code
 from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
 from trueodds.reports.text.formatting import describe_size
-from trueodds.reports.text.summary import SummaryLine, brief_lines, is_inconclusive, summary_lines
+from trueodds.reports.text.summary import SummaryLine, brief_lines, summary_lines
 from trueodds.reports.text.text_table import TextTable
 
 TextStyle = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
@@ -24,12 +24,12 @@ _MIN_VALUE_WIDTH = 24  # columns of text; with fewer, values are placed below th
 _MAX_LABEL_WIDTH = 30  # columns of text; longer labels in a table of two columns are shortened
 
 
-def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextStyle | None = None) -> str:
+def render_text(facts: Mapping[str, Any], width: int | None = None, style: TextStyle | None = None) -> str:
     """Lay out the report of an audit as text.
 
     Parameters
     ----------
-    audit : mapping
+    facts : mapping
         The result of `Audit.to_dict` (schema trueodds.audit/1).
     width : int, optional
         Columns of the text, at least 48 and by default 80. Sentences and notes are wrapped. A wider table is continued
@@ -42,11 +42,11 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
     str
         The report, without trailing blanks.
     """
-    audit = printable_tree(audit)
+    audit = AuditResult.from_dict(printable_tree(facts))
     width = max(MIN_WIDTH, width or DEFAULT_WIDTH)
     paint = style or _plain_text
     blocks = [
-        _format_verdict(audit["verdict"], width, paint),
+        _format_verdict(audit, width, paint),
         "\n".join(paint(line, "dim") for line in _wrap(_data_text(audit["data"]), width)),
         _format_summary([*summary_lines(audit), *regret_lines(audit)], width, paint),
     ]
@@ -55,17 +55,17 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
         for table in report_tables(audit)
         if table.rows
     ]
-    if notes := group_notes_by_code(audit, include_diagrams=False):
+    if notes := audit.notes_by_code(include_diagrams=False):
         blocks.append(_format_notes(notes, width, paint))
     return _join_blocks(blocks)
 
 
-def render_brief(audit: Mapping[str, Any], width: int | None = None, style: TextStyle | None = None) -> str:
+def render_brief(facts: Mapping[str, Any], width: int | None = None, style: TextStyle | None = None) -> str:
     """Lay out the verdict of an audit and its main numbers in about ten lines.
 
     Parameters
     ----------
-    audit : mapping
+    facts : mapping
         The result of `Audit.to_dict` (schema trueodds.audit/1).
     width : int, optional
         Columns of the text, at least 48 and by default 80.
@@ -77,14 +77,14 @@ def render_brief(audit: Mapping[str, Any], width: int | None = None, style: Text
     str
         Verdict with p-value, the worst group and the recalibration; data; error with interval and noise floor.
     """
-    audit = printable_tree(audit)
+    audit = AuditResult.from_dict(printable_tree(facts))
     width = max(MIN_WIDTH, width or DEFAULT_WIDTH)
     paint = style or _plain_text
     lines = [SummaryLine("Data", _data_text(audit["data"])), *brief_lines(audit)]
-    return _join_blocks([_format_verdict(audit["verdict"], width, paint), _format_summary(lines, width, paint)])
+    return _join_blocks([_format_verdict(audit, width, paint), _format_summary(lines, width, paint)])
 
 
-def report_tables(audit: Mapping[str, Any]) -> list[TextTable]:
+def report_tables(audit: AuditResult) -> list[TextTable]:
     """Return the tables of the report in order, also the empty ones."""
     return [
         result_tables.score_table(audit),
@@ -103,11 +103,11 @@ def report_tables(audit: Mapping[str, Any]) -> list[TextTable]:
     ]
 
 
-def _format_verdict(verdict: Mapping[str, Any], width: int, paint: TextStyle) -> str:
+def _format_verdict(audit: AuditResult, width: int, paint: TextStyle) -> str:
     """Format the sentence of the verdict, in the color of its state."""
-    calibrated = verdict.get("state") == "no evidence" and not is_inconclusive(verdict)
-    role = "good" if calibrated else "bad" if verdict.get("rejected") else "sentence"
-    return "\n".join(paint(line, role) for line in _wrap(verdict["sentence"], width))
+    calibrated = audit.verdict.state == "no evidence" and not audit.is_inconclusive
+    role = "good" if calibrated else "bad" if audit.verdict.rejected else "sentence"
+    return "\n".join(paint(line, role) for line in _wrap(audit.verdict.sentence, width))
 
 
 def _data_text(data: Mapping[str, Any]) -> str:

@@ -18,8 +18,11 @@ from trueodds.cli.gate import Gate, evaluate_gate
 from trueodds.cli.gate_values import GatedAudit
 from trueodds.core.errors import InputError
 from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
+from trueodds.reports.notebook_summary import render_notebook_summary
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables
+from trueodds.reports.text.decision_regret_tables import regret_lines
 from trueodds.reports.text.summary import SummaryLine, summary_lines
 from trueodds.reports.text.terminal import render_brief, render_text
 from trueodds.reports.text.verdict_sentence import judge
@@ -109,11 +112,11 @@ class Forms:
 
     @cached_property
     def page(self) -> str:
-        return self.audit.to_html()
+        return render_html(self.facts)
 
     @cached_property
     def notebook(self) -> str:
-        return plain(self.audit._repr_html_())
+        return plain(render_notebook_summary(self.facts))
 
     @property
     def role(self) -> str:
@@ -191,12 +194,18 @@ def _verdict(forms: Forms) -> Iterator[str]:
     tone = "bad" if verdict["rejected"] else "good" if is_good else "plain"
     if line.tone != tone or forms.role != {"plain": "sentence"}.get(tone, tone):
         yield f"the tones {line.tone} and {forms.role} are not {tone}"
-    badge = "inconclusive" if is_inconclusive else {"too high": "overpredicts", "too low": "underpredicts"}.get(state, state)
+    badge = (
+        "inconclusive"
+        if is_inconclusive
+        else {"too high": "overpredicts", "too low": "underpredicts"}.get(state, state)
+    )
     if f'<header class="{tone}">' not in forms.page or f'<span class="badge">{badge}</span>' not in forms.page:
         yield f"the head of the page is not {tone}, {badge}"
     if not forms.citation.endswith(f"; verdict: {'inconclusive' if is_inconclusive else state}."):
         yield f"the citation says {forms.citation}"
-    if (forms.exit_code == 1) != (verdict["rejected"] is True) or (verdict["rejected"] is None and forms.exit_code != 2):
+    if (forms.exit_code == 1) != (verdict["rejected"] is True) or (
+        verdict["rejected"] is None and forms.exit_code != 2
+    ):
         yield f"the gate exits with {forms.exit_code}"
     if (among["unexamined"] or is_untestable) and not verdict["rejected"] and forms.exit_code != 2:
         yield "a gate passes beside groups that were not examined or tested"
@@ -225,11 +234,14 @@ def _evidence(forms: Forms) -> Iterator[str]:
         if relation != expected or not (shows(number, p) or (relation == "<" and p < float(number))):
             yield f"p {relation} {number} is printed for {p}"
     default = next((test for test in facts["tests"] if test["lens"] == forms.result.default_error.lens), None)  # type: ignore[union-attr]
-    claims_others = [
-        "other tests of the family" in sentence, *(f"detected {x}" in forms.lines["Miscalibration"].value for x in ("in", "by")),
-    ]  # fmt: skip
+    detected = forms.lines["Miscalibration"].value
+    claims_others = ["other tests of the family" in sentence, *(f"detected {x}" in detected for x in ("in", "by"))]
     if any(claims_others) and default is not None and default["pvalue"] <= alpha:
         yield f"other tests are said to reject beside p {default['pvalue']} of the default lens"
+    if "does not exceed its noise floor" in sentence:
+        error = forms.facts["measures"][2]
+        if default is None or default["pvalue"] > alpha or error["debiased"] > 0:
+            yield f"a rejection without an error: {error['value']}, debiased {error['debiased']}"
     if is_significant and default is not None and default["pvalue"] > alpha and not any(claims_others[1:]):
         yield "the summary does not say that the default lens does not reject"
     if "detected in subgroups" in forms.lines["Miscalibration"].value and not any(
@@ -237,7 +249,9 @@ def _evidence(forms: Forms) -> Iterator[str]:
     ):
         yield "subgroups are said to be miscalibrated"
     n_zeros = forms.data["true_class_zeros"]
-    zeros = re.findall(r"([\d,]+) (?:outcomes? occurred although|answers? (?:was|were) wrong at confidence 1)", sentence)
+    zeros = re.findall(
+        r"([\d,]+) (?:outcomes? occurred although|answers? (?:was|were) wrong at confidence 1)", sentence
+    )
     if verdict["state"] != "not tested" and zeros != ([f"{n_zeros:,}"] if n_zeros else []):
         yield f"{n_zeros} impossible outcomes and {zeros} in the sentence"
     rows = dict(data_and_settings.data_table(forms.result).rows)
@@ -245,8 +259,10 @@ def _evidence(forms: Forms) -> Iterator[str]:
         yield "the impossible outcomes in the table"
     decisions = facts["decisions"]
     if decisions:
-        line, gain_p = forms.lines["Decision regret"] if "Decision regret" in forms.lines else None, decisions["test"]["pvalue"]
-        if line is not None and ("not significant" in line.value) != (gain_p > alpha and decisions["regret"]["value"] > 0):
+        (line,), gain_p = regret_lines(forms.result), decisions["test"]["pvalue"]
+        if line is not None and ("not significant" in line.value) != (
+            gain_p > alpha and decisions["regret"]["value"] > 0
+        ):
             yield "the decision regret and its p"
 
 
@@ -279,7 +295,9 @@ def _means(forms: Forms) -> Iterator[str]:
     if state in ("too high", "too low") and (predicted > observed) != (state == "too high"):
         yield f"{state} for the means {predicted}, {observed}"
     if state in ("overconfident", "underconfident"):
-        by_slope = "calibration slope" in sentence and "yet probabilities" not in sentence and "also too" not in sentence
+        by_slope = (
+            "calibration slope" in sentence and "yet probabilities" not in sentence and "also too" not in sentence
+        )
         is_over = slope.value < 1 if by_slope else predicted > observed  # type: ignore[union-attr,operator]
         if is_over != (state == "overconfident"):
             yield f"{state} for the means {predicted}, {observed} and the slope {slope and slope.value}"
@@ -315,9 +333,9 @@ def _intervals(forms: Forms) -> Iterator[str]:
             yield f"{measure['estimator']} {measure['lens']} {value} outside {ends}"
         own = tests.get(measure["lens"])
         # The mean gap bounds the error. Its interval may exclude 0 although no test rejects; the verdict says so.
-        if measure["estimator"] == "ece" and own is not None and ends["low"] > 0:
-            if own["pvalue"] > verdict["alpha"] and not verdict["excludes_ideal"]:
-                yield f"an interval above 0 ({measure['lens']} {ends}) beside p = {own['pvalue']}"
+        is_rejected = measure["estimator"] != "ece" or own is None or own["pvalue"] <= verdict["alpha"]
+        if ends["low"] > 0 and not is_rejected and not verdict["excludes_ideal"]:
+            yield f"an interval above 0 ({measure['lens']} {ends}) beside p = {own['pvalue']}"
     by_lens = {measure["lens"]: measure for measure in errors if measure["interval"]}
     if {"confidence", "canonical"} <= set(by_lens):
         coarse, fine = (by_lens[lens]["interval"] for lens in ("confidence", "canonical"))
@@ -333,11 +351,18 @@ def _intervals(forms: Forms) -> Iterator[str]:
         yield f"the summary names {named} of {verdict['excludes_ideal']}"
     if not verdict["rejected"] and bool(verdict["excludes_ideal"]) != ("excludes " in forms.sentence):
         yield "a standard measure excludes its ideal value, and the sentence"
-    for measure, row in zip(facts["standard_measures"], result_tables.standard_measure_table(forms.result).rows, strict=True):
+    for measure, row in zip(
+        facts["standard_measures"], result_tables.standard_measure_table(forms.result).rows, strict=True
+    ):
         if row[0] != labels[measure["name"]] or not (row[1] == "see TN268" or shows(row[1], measure["value"])):
             yield f"{row} is printed for {measure}"
-    for low, high, label in re.findall(r"interval of the ([\w:-][\w :-]*), (\S+) to (\S+), excludes", forms.sentence):
-        del low, high, label
+    for label, low, high in re.findall(r"of the ([\w:-]+(?: \w+)?), (\S+) to (\S+), excludes", forms.sentence):
+        ends = next(measure["interval"] for measure in facts["standard_measures"] if labels[measure["name"]] == label)
+        if not (shows(low, ends["low"]) and shows(high, ends["high"])):
+            yield f"the {label} is from {low} to {high}, not {ends}"
+        low_limit, high_limit = (float(text.replace("−", "-")) for text in (low, high))
+        if low_limit <= (1 if label in ("calibration slope", "O:E ratio") else 0) <= high_limit:
+            yield f"{low} to {high} does not exclude the ideal value of the {label}"
     table = result_tables.error_table(forms.result)
     columns = [column.name for column in table.columns]
     for measure, row in zip(errors, table.rows, strict=True):
@@ -373,10 +398,8 @@ def _groups(forms: Forms) -> Iterator[str]:
     value = f"{len(miscalibrated)} of {len(groups)} group" if miscalibrated else f"none of {len(groups)}"
     if not line.value.startswith("not tested" if is_untestable else value):  # type: ignore[union-attr]
         yield f"the summary says {line.value} of the groups"  # type: ignore[union-attr]
-    if ("could not be tested" in sentence) != (is_untestable and forms.verdict["state"] != "reversed") and (
-        not forms.verdict["rejected"] or forms.verdict["pvalue"] <= forms.verdict["alpha"]
-    ):
-        yield "whether groups could be tested"
+    if "could not be tested" in sentence and not is_untestable:
+        yield "groups are said not to be testable"
     for count, total in re.findall(r"([\d,]+) of ([\d,]+) groups (?:is|are) miscalibrated", sentence):
         if (count, total) != (f"{len(miscalibrated):,}", f"{len(groups):,}"):
             yield f"{count} of {total} groups"
@@ -513,13 +536,12 @@ def _methods(forms: Forms) -> Iterator[str]:
     draws = re.search(r"with ([\d,]+) draws of the null", text)
     if draws is not None and int(draws[1].replace(",", "")) != facts["tests"][-1]["settings"]["resamples"]:
         yield "the number of draws"
-    has_holm = any("holm" in part for test in facts["tests"] for part in test["parts"].values())
     in_tables = any(
         column.name == "Holm p" for table in (result_tables.error_table, result_tables.class_table)
         for column in table(forms.result).columns
     )  # fmt: skip
-    if has_holm != ("adjusted by Holm's method" in text) or has_holm != in_tables:
-        yield f"Holm's adjustment: {has_holm}, in tables {in_tables}"
+    if in_tables != ("adjusted by Holm's method" in text):
+        yield f"Holm's adjustment: in tables {in_tables}"
     cited = {name for group in re.findall(r"\(([^()]*\d{4}[^()]*)\)", text) for name in group.split("; ")}
     listed = set()
     for reference in forms.methods.references:
@@ -534,7 +556,11 @@ def _details(forms: Forms) -> Iterator[str]:
     """Sizes and notes in the forms; the bins outside their bars."""
     data, facts = forms.data, forms.facts
     rows = dict(data_and_settings.data_table(forms.result).rows)
-    if rows["rows"] != f"{data['n']:,}" or f"{data['n']:,} row" not in forms.text or f"{data['n']:,} row" not in plain(forms.page):
+    if (
+        rows["rows"] != f"{data['n']:,}"
+        or f"{data['n']:,} row" not in forms.text
+        or f"{data['n']:,} row" not in plain(forms.page)
+    ):
         yield "the number of rows"
     unit = {"multilabel": "labels", "confidence": "outcomes"}.get(data["kind"], "classes")
     if not rows[unit].startswith(f"{data['k']:,}: ") or len(data["classes"]) != data["k"]:

@@ -494,6 +494,12 @@ class AuditResult(Section):
         _, direction, determining_slope = max(candidates, key=lambda candidate: candidate[0])
         return direction, determining_slope
 
+    @property
+    def has_holm_pvalues(self) -> bool:
+        """Whether Holm-adjusted p-values of lenses or classes are reported, not only those of parts of a test."""
+        tests = (test for test in self.tests if test.lens in ("family", "classwise"))
+        return any("holm" in part for test in tests for part in test.parts.values())
+
     @cached_property
     def rejected_classes(self) -> tuple[str, ...]:
         """The views of classes or labels for which a test rejects after Holm's adjustment."""
@@ -560,6 +566,11 @@ class AuditResult(Section):
     def is_inconclusive(self) -> bool:
         """Whether calibration is not rejected, but other facts leave it open."""
         return self.verdict.state == "no evidence" and self.has_doubts
+
+    @property
+    def conclusion(self) -> str:
+        """The state of the verdict in a few words, or `inconclusive`."""
+        return "inconclusive" if self.is_inconclusive else self.verdict.state
 
     @property
     def recalibrates_sample(self) -> bool:

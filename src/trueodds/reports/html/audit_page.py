@@ -38,7 +38,6 @@ def render_html(
     diagram, as HTML and script, or None; a script that several diagrams share is included once.
     """
     facts = printable_tree(facts)
-    state = facts["verdict"]["state"]
     audit = AuditResult.from_dict(isolate_tree(facts, facts["data"].get("classes") or ()))
     lists = {
         "data": data_and_settings.data_table(audit),
@@ -68,8 +67,8 @@ def render_html(
         audit=audit,
         title=audit.data.source,
         sentence=audit.verdict.sentence,
-        state="inconclusive" if audit.is_inconclusive else _STATE_BADGES.get(state, state),
-        role="plain" if audit.is_inconclusive else _STATE_ROLES.get(state, "plain"),
+        state=_STATE_BADGES.get(audit.conclusion, audit.conclusion),
+        role=_STATE_ROLES.get(audit.conclusion, "plain"),
         size=describe_size(audit.data),
         scale=_mean_scale(audit.data),
         facts=[*summary_lines(audit), *regret_lines(audit)],

@@ -65,7 +65,7 @@ def cite_audit(audit: AuditResult) -> str:
     """Return a text that cites the audit: program, version, seed, data and fingerprint of the rows."""
     rows = f"Calibration audit of {audit.data.source} ({format_count(audit.data.n, 'row')})"
     origin = _describe_origin(audit, f"trueodds {audit.version}")
-    return "; ".join([rows, *origin, f"verdict: {audit.verdict.state}"]) + "."
+    return "; ".join([rows, *origin, f"verdict: {audit.conclusion}"]) + "."
 
 
 def _describe_origin(audit: AuditResult, programs: str) -> list[str]:
@@ -181,7 +181,7 @@ def _describe_tests(audit: AuditResult, keys: dict[str, None]) -> list[str]:
     if draws is not None:
         text += f", with {draws:,} draws of the null distribution: {_describe_null(audit, keys)}"
     family = f"All tests and that of the recalibration are one family, tested at level {alpha}."
-    if any("holm" in part for test in audit.tests for part in test.parts.values()):
+    if audit.has_holm_pvalues:
         family = (
             f"The tests of all lenses, classes and groups and of the recalibration are one family, tested at level"
             f" {alpha}; p-values of single lenses and classes were adjusted by Holm's method"
@@ -264,8 +264,9 @@ def _describe_recalibration(audit: AuditResult, keys: dict[str, None]) -> list[s
     nested = _cited(keys, "stone1974", "bayle2020")
     text = (
         f"Recalibration was chosen by cross-validated log loss and the one-standard-error rule {breiman} among"
-        f" {', '.join(map(CALIBRATORS.title, candidates))}. Its gain was estimated and tested by nested cross-validation"
-        f" {nested}, on rows that neither fitted nor chose it, at level {format_number(recalibration.alpha)}."
+        f" {', '.join(map(CALIBRATORS.title, candidates))}. Its gain was estimated and tested by nested"
+        f" cross-validation {nested}, on rows that neither fitted nor chose it, at level"
+        f" {format_number(recalibration.alpha)}."
     )
     if not recalibration.confirmed:
         return [text, "No recalibration was confirmed."]

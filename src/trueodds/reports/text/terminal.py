@@ -105,8 +105,7 @@ def report_tables(audit: AuditResult) -> list[TextTable]:
 
 def _format_verdict(audit: AuditResult, width: int, paint: TextStyle) -> str:
     """Format the sentence of the verdict, in the color of its state."""
-    calibrated = audit.verdict.state == "no evidence" and not audit.is_inconclusive
-    role = "good" if calibrated else "bad" if audit.verdict.rejected else "sentence"
+    role = "good" if audit.conclusion == "no evidence" else "bad" if audit.verdict.rejected else "sentence"
     return "\n".join(paint(line, role) for line in _wrap(audit.verdict.sentence, width))
 
 

@@ -134,11 +134,20 @@ def _describe_excluded_ideals(audit: AuditResult) -> str:
     for name in names:
         measure = audit.standard[name]
         assert measure.interval is not None
-        digits = 2 if name in ("calibration_slope", "observed_to_expected", "calibration_intercept") else 3
-        low, high = (with_minus_signs(f"{x:.{digits}f}") for x in measure.interval.limits)
+        min_digits = 2 if name in ("calibration_slope", "observed_to_expected", "calibration_intercept") else 3
+        low, high = _format_excluding_limits(measure.interval, measure.ideal or 0.0, min_digits)
         level = f"{format_percent_in_text(measure.interval.level)} confidence interval of the " if not texts else ""
         texts.append(f"{level}{standard_measure_label(name)}, {low} to {high}, excludes {measure.ideal:.0f}")
     return f"the {'; that of the '.join(texts)}" if texts else ""
+
+
+def _format_excluding_limits(interval: AuditInterval, ideal: float, min_digits: int = 2) -> list[str]:
+    """Format the limits of an interval that excludes a value with so many decimals that the texts exclude it, too."""
+    for digits in range(min_digits, 8):
+        low, high = (f"{x:.{digits}f}" for x in interval.limits)
+        if not float(low) <= ideal <= float(high):
+            break
+    return [with_minus_signs(low), with_minus_signs(high)]
 
 
 def _describe_unexamined_groups(audit: AuditResult) -> str:
@@ -218,7 +227,7 @@ def _describe_slope(data: AuditData, state: str) -> str:
 
 
 def _describe_slope_value(slope: StandardMeasure, interval: AuditInterval) -> str:
-    value, low, high = (with_minus_signs(f"{x:.2f}") for x in (slope.value or 0.0, *interval.limits))
+    value, (low, high) = with_minus_signs(f"{slope.value:.2f}"), _format_excluding_limits(interval, 1.0)
     level = format_percent_in_text(interval.level)
     return f"calibration slope {value}, {level} confidence interval {low} to {high}, ideally 1"
 
@@ -229,9 +238,11 @@ def _describe_miscalibrated_part(audit: AuditResult) -> str:
         return f"; miscalibrated in group {worst.label} (expected calibration error {format_error(worst.error)})"
     if count := _count_miscalibrated_groups(audit):
         return f"; {count}"
-    return (
-        _describe_miscalibrated_classes(audit, "class", "classes") or "; other tests of the family reject calibration"
-    )
+    if classes := _describe_miscalibrated_classes(audit, "class", "classes"):
+        return classes
+    if not audit.is_default_test_significant:
+        return "; other tests of the family reject calibration"
+    return "; calibration is rejected although the expected calibration error does not exceed its noise floor"
 
 
 def _count_miscalibrated_groups(audit: AuditResult) -> str:

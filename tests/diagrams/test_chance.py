@@ -11,12 +11,12 @@ from scipy.special import betainc
 
 from tests.reference import frame, golden
 from trueodds.binning.uniform import Uniform
-from trueodds.diagrams import bin_intervals
+from trueodds.diagrams import bins
 from trueodds.lenses.view import View
 from trueodds.resampling import poisson_binomial
 
 
-def one_bin(view, level=0.9, make_bars=bin_intervals.consistency_bars):
+def one_bin(view, level=0.9, make_bars=bins.consistency_bars):
     bars = make_bars(view, np.zeros(len(view.w), dtype=int), 1, level)
     return float(bars.low[0]), float(bars.high[0]), bars.method[0]
 
@@ -57,13 +57,13 @@ def test_the_reference_bars_of_500_rows_in_10_bins():
     c = frame("estimators/c_binary500.csv")
     view = View(c["p"], c["y"])
     index = Uniform(10).fit(view).index(view.partition_values)
-    bars = bin_intervals.consistency_bars(view, index, 10, 0.9)
+    bars = bins.consistency_bars(view, index, 10, 0.9)
     for b in range(10):
         assert [bars.low[b], bars.high[b]] == expected[str(b)]["poisson_binomial_5_95"]
     # Pooled rows of one stated probability are binomial: the other column of the reference.
     binned = view.pool(index, 10)
     same = View(binned.p[index], view.y)
-    bars = bin_intervals.consistency_bars(same, index, 10, 0.9)
+    bars = bins.consistency_bars(same, index, 10, 0.9)
     for b in range(10):
         assert [bars.low[b], bars.high[b]] == expected[str(b)]["binomial_5_95"]
 
@@ -119,12 +119,10 @@ def test_cells_of_a_tally_give_the_bars_of_their_rows():
     view = View(p, rng.random(1500) < p)
     fine = Uniform(3840).fit(view)
     cells = view.pool(fine.index(view.partition_values), 3840)
-    for bins in (1, 10):
-        rows = bin_intervals.consistency_bars(view, Uniform(bins).fit(view).index(view.partition_values), bins, 0.9)
-        tallied = bin_intervals.consistency_bars(
-            cells, Uniform(bins).fit(cells).index(cells.partition_values), bins, 0.9
-        )
-        n = view.pool(Uniform(bins).fit(view).index(view.partition_values), bins).n
+    for n_bins in (1, 10):
+        rows = bins.consistency_bars(view, Uniform(n_bins).fit(view).index(view.partition_values), n_bins, 0.9)
+        tallied = bins.consistency_bars(cells, Uniform(n_bins).fit(cells).index(cells.partition_values), n_bins, 0.9)
+        n = view.pool(Uniform(n_bins).fit(view).index(view.partition_values), n_bins).n
         # Within a cell predictions differ by less than 1/3840: quantiles move by one row at most.
         assert (np.abs(rows.low - tallied.low) * n <= 1 + 1e-9).all()
         assert (np.abs(rows.high - tallied.high) * n <= 1 + 1e-9).all()
@@ -141,16 +139,16 @@ def test_many_tallied_rows_have_the_refined_normal_of_their_rows():
 def test_wilson_by_hand():
     # 3 of 10 at 95 %: (.3 + 1.92073/10)/(1 + .384146) ± … = [.107789, .603222] (Wilson 1927, as in R's prop.test
     # without correction).
-    low, high, _ = one_bin(View(np.full(10, 0.5), [1] * 3 + [0] * 7), 0.95, bin_intervals.wilson_intervals)
+    low, high, _ = one_bin(View(np.full(10, 0.5), [1] * 3 + [0] * 7), 0.95, bins.wilson_intervals)
     np.testing.assert_allclose([low, high], [0.1077913, 0.6032219], atol=1e-6)
 
 
 def test_wilson_counts_effective_rows():
     # Weights 1, 1, 2: n = 16/6. Doubling all weights changes nothing.
     p, y, w = [0.5] * 3, [1, 0, 1], np.array([1.0, 1.0, 2.0])
-    once, twice = (one_bin(View(p, y, c * w), 0.9, bin_intervals.wilson_intervals) for c in (1, 2))
+    once, twice = (one_bin(View(p, y, c * w), 0.9, bins.wilson_intervals) for c in (1, 2))
     np.testing.assert_allclose(once[:2], twice[:2], rtol=1e-14)
-    unweighted = one_bin(View(p, y), 0.9, bin_intervals.wilson_intervals)
+    unweighted = one_bin(View(p, y), 0.9, bins.wilson_intervals)
     assert once[1] - once[0] > unweighted[1] - unweighted[0] - 0.05
     # n = 8/3, rate .75, z² = 2.705543: middle .625909…, by the formula in the docstring of any textbook.
     n, z2 = 8 / 3, 2.705543
@@ -168,7 +166,7 @@ def test_a_calibrated_model_stays_within_its_bars_as_often_as_promised(n):
     view = View(p, np.zeros(n))
     index = Uniform(10).fit(view).index(view.partition_values)
     level, R = 0.9, 1000
-    bars = bin_intervals.consistency_bars(view, index, 10, level)
+    bars = bins.consistency_bars(view, index, 10, level)
     rows = np.bincount(index, minlength=10)
     occupied = rows > 0
     inside = np.zeros(int(occupied.sum()))
@@ -181,7 +179,7 @@ def test_a_calibrated_model_stays_within_its_bars_as_often_as_promised(n):
 
 def resampled_bin(view, level=0.9, resamples=999, seed=0):
     index = np.zeros(len(view.w), dtype=int)
-    (bars,) = bin_intervals.resampled_consistency_bars(view, index, 1, (level,), resamples, np.random.default_rng(seed))
+    (bars,) = bins.resampled_consistency_bars(view, index, 1, (level,), resamples, np.random.default_rng(seed))
     return float(bars.low[0]), float(bars.high[0]), bars.method[0]
 
 
@@ -190,10 +188,8 @@ def test_several_levels_have_the_bars_of_each():
     p = rng.random(200)
     for view in (View(p, p > 0.5), View(p, p > 0.5, rng.random(200)), View(p, p)):
         index = Uniform(5).fit(view).index(view.partition_values)
-        for level, bars in zip(
-            (0.5, 0.9), bin_intervals.consistency_bars_at_levels(view, index, 5, (0.5, 0.9)), strict=True
-        ):
-            alone = bin_intervals.consistency_bars(view, index, 5, level)
+        for level, bars in zip((0.5, 0.9), bins.consistency_bars_at_levels(view, index, 5, (0.5, 0.9)), strict=True):
+            alone = bins.consistency_bars(view, index, 5, level)
             assert (bars.low == alone.low).all()
             assert (bars.high == alone.high).all()
             assert bars.method == alone.method
@@ -201,13 +197,13 @@ def test_several_levels_have_the_bars_of_each():
 
 def test_clopper_pearson_by_hand():
     # None of n: 1 - (α/2)^(1/n); all of n: (α/2)^(1/n). 3 of 10 as in R's binom.test: [.0667395, .6524529].
-    assert one_bin(View([0.5] * 10, [0] * 10), 0.95, bin_intervals.clopper_pearson_intervals)[:2] == pytest.approx(
+    assert one_bin(View([0.5] * 10, [0] * 10), 0.95, bins.clopper_pearson_intervals)[:2] == pytest.approx(
         (0, 1 - 0.025**0.1)
     )
-    assert one_bin(View([0.5] * 10, [1] * 10), 0.95, bin_intervals.clopper_pearson_intervals)[:2] == pytest.approx(
+    assert one_bin(View([0.5] * 10, [1] * 10), 0.95, bins.clopper_pearson_intervals)[:2] == pytest.approx(
         (0.025**0.1, 1)
     )
-    interval = one_bin(View([0.5] * 10, [1] * 3 + [0] * 7), 0.95, bin_intervals.clopper_pearson_intervals)[:2]
+    interval = one_bin(View([0.5] * 10, [1] * 3 + [0] * 7), 0.95, bins.clopper_pearson_intervals)[:2]
     np.testing.assert_allclose(interval, [0.0667395, 0.6524529], atol=5e-8)
 
 
@@ -224,7 +220,7 @@ def test_clopper_pearson_makes_the_reference_band():
     for j in range(N):
         for k in range(j, N):
             rows = (p >= scores[j]) & (p <= scores[k])
-            low[j, k], high[j, k], _ = one_bin(View(p[rows], y[rows]), level, bin_intervals.clopper_pearson_intervals)
+            low[j, k], high[j, k], _ = one_bin(View(p[rows], y[rows]), level, bins.clopper_pearson_intervals)
     lower = [max(low[j, m] for j in range(k + 1) for m in range(j, k + 1)) for k in range(N)]
     upper = [min(high[j, m] for j in range(k, N) for m in range(j, N)) for k in range(N)]
     np.testing.assert_allclose(scores, want["x"], atol=1e-12)
@@ -238,14 +234,14 @@ def test_clopper_pearson_covers_every_rate_at_least_so_often(level):
     n, rate = 12, np.arange(1, 200) / 200
     covered = np.zeros(len(rate))
     for k in range(n + 1):
-        low, high, _ = one_bin(View([0.5] * n, [1] * k + [0] * (n - k)), level, bin_intervals.clopper_pearson_intervals)
+        low, high, _ = one_bin(View([0.5] * n, [1] * k + [0] * (n - k)), level, bins.clopper_pearson_intervals)
         covered += np.where((low <= rate) & (rate <= high), math.comb(n, k) * rate**k * (1 - rate) ** (n - k), 0)
     assert (covered >= level).all()
 
 
 def test_clopper_pearson_counts_effective_rows():
     p, y, w = [0.5] * 3, [1, 0, 1], np.array([1.0, 1.0, 2.0])
-    once, twice = (one_bin(View(p, y, c * w), 0.9, bin_intervals.clopper_pearson_intervals) for c in (1, 2))
+    once, twice = (one_bin(View(p, y, c * w), 0.9, bins.clopper_pearson_intervals) for c in (1, 2))
     np.testing.assert_allclose(once[:2], twice[:2], rtol=1e-12)
     # n = 16/6, k = 2: I_low(2, n - 1) = .05.
     assert betainc(2, 16 / 6 - 1, once[0]) == pytest.approx(0.05)
@@ -327,7 +323,7 @@ def test_a_calibrated_model_stays_within_resampled_bars(weighted):
     p, w = rng.random(n), rng.exponential(size=n) + 0.1 if weighted else np.ones(n)
     view = View(p, np.zeros(n), w)
     index = Uniform(10).fit(view).index(view.partition_values)
-    (bars,) = bin_intervals.resampled_consistency_bars(view, index, 10, (level,), 1999, rng)
+    (bars,) = bins.resampled_consistency_bars(view, index, 10, (level,), 1999, rng)
     mass = np.bincount(index, w, 10)
     occupied = mass > 0
     inside = np.zeros(int(occupied.sum()))
@@ -339,14 +335,14 @@ def test_a_calibrated_model_stays_within_resampled_bars(weighted):
 
 
 def test_an_end_that_is_met_up_to_rounding_is_met():
-    bars = bin_intervals.BinIntervals(np.array([0.3, 0.3]), np.array([0.6, 0.6]), ("exact",) * 2)
+    bars = bins.BinIntervals(np.array([0.3, 0.3]), np.array([0.6, 0.6]), ("exact",) * 2)
     assert bars.excludes(np.array([0.1 + 0.2, 0.1 * 6])).tolist() == [False, False]
     assert bars.excludes(np.array([0.2999, 0.6001])).tolist() == [True, True]
 
 
 @pytest.mark.parametrize("level", [0.8, 0.9, 0.95, 0.99])
 def test_a_p_value_of_the_level_itself_is_beyond_it(level):
-    assert bin_intervals.is_significant(np.array([round(1 - level, 6), 1.001 * (1 - level)]), level).tolist() == [
+    assert bins.is_significant(np.array([round(1 - level, 6), 1.001 * (1 - level)]), level).tolist() == [
         True,
         False,
     ]

@@ -18,7 +18,7 @@ from tests.diagrams.test_drawing import QUICK, _painted_texts, _words, classwise
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
-from trueodds.diagrams._style import legend_placement
+from trueodds.diagrams._style import title_and_legend
 from trueodds.diagrams.presentation import Presentation
 from trueodds.diagrams.reliability import Reliability
 from trueodds.lenses.view import View
@@ -367,7 +367,7 @@ def test_entries_for_a_legend_draw_nothing():
     ax = figure.subplots()
     ax.set_axis_off()
     blank = _pixels(figure)
-    legend_placement.attach_legend_entries(ax, drawn("reliability").legend())
+    title_and_legend.attach_legend_entries(ax, drawn("reliability").legend())
     assert (_pixels(figure) == blank).all()
     assert ax.get_xlim() == (0, 1)
 

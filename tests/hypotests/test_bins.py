@@ -11,7 +11,7 @@ from tests import reference
 from trueodds.binning.distinct import Distinct
 from trueodds.binning.sweep import Sweep
 from trueodds.binning.uniform import Uniform
-from trueodds.diagrams.bin_intervals import consistency_bars
+from trueodds.diagrams.bins import consistency_bars
 from trueodds.hypotests.bins import BinByBin
 from trueodds.lenses.view import View
 

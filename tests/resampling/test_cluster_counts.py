@@ -6,7 +6,7 @@ from scipy.stats import t
 
 import trueodds as to
 from tests.rates import rate_is_at_level
-from trueodds.diagrams.net_benefit_curve import NetBenefitCurve
+from trueodds.diagrams.decision_curve import NetBenefitCurve
 from trueodds.lenses.lens_by_name import as_lens
 
 

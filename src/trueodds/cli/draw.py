@@ -77,7 +77,7 @@ def draw(
     output.check_outputs(files, out=out)
     import trueodds as to
     from trueodds.diagrams import DIAGRAMS
-    from trueodds.diagrams.data_file import write_data_file
+    from trueodds.diagrams._style.rendering import write_data_file
     from trueodds.diagrams.presentation import Presentation
 
     if title is not None and no_title:

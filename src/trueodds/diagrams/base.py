@@ -10,8 +10,15 @@ from typing import Any
 from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import draw_diagram
 from trueodds.diagrams._style.publication import PublicationSize, size_of_diagram
-from trueodds.diagrams._style.rendering import embed_svg, import_matplotlib, render, write_picture
-from trueodds.diagrams.data_file import is_data_file, output_file, write_data_file
+from trueodds.diagrams._style.rendering import (
+    embed_svg,
+    import_matplotlib,
+    is_data_file,
+    output_file,
+    render,
+    write_data_file,
+    write_picture,
+)
 from trueodds.diagrams.diagram_content import DiagramContent
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.core.ordering import decreasing_order
-from trueodds.diagrams import bin_intervals, bins
+from trueodds.diagrams import bins
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams._style.marks import Boxes, Mark, PanelSize, VBand, VLine
@@ -68,15 +68,13 @@ class ConfidenceHistogram(BinnedRecipe):
         """Compute the diagram of binary views."""
         binned = [bins.BinnedView(view, self.partition) for view in views]
         totals = [bins.pool_rows(view) for view in views]
-        bars = [
-            bin_intervals.consistency_bars(view, np.zeros(len(view.w), dtype=np.intp), 1, self.level) for view in views
-        ]
+        bars = [bins.consistency_bars(view, np.zeros(len(view.w), dtype=np.intp), 1, self.level) for view in views]
         order = decreasing_order(abs(float(total.y[0] - total.p[0])) for total in totals)
         tables = [binned[i].columns for i in order]
         max_share = max(float(table["share"].max()) for table in tables[:MAX_PANELS])
         partition = binned[0].partition
         methods = [method for bar in bars for method in bar.method]
-        notes = bin_intervals.collect_bar_notes(methods, views, partition, "views")
+        notes = bins.collect_bar_notes(methods, views, partition, "views")
         # TN247 is on bins that depend on outcomes; the band pools all rows and does not depend on the bins.
         notes = [note for note in notes if note.code != "TN247"]
         notes += panel_limit_notes(len(views), ConfidenceHistogramPlot.view_order)
@@ -90,7 +88,7 @@ class ConfidenceHistogram(BinnedRecipe):
         )
 
 
-def _panel_row(view: View, total: View, bars: bin_intervals.BinIntervals, max_share: float) -> dict[str, Any]:
+def _panel_row(view: View, total: View, bars: bins.BinIntervals, max_share: float) -> dict[str, Any]:
     """The row of `panels` for one view, whose rows are pooled in `total`."""
     p, y, low, high = float(total.p[0]), float(total.y[0]), float(bars.low[0]), float(bars.high[0])
     is_outside = bool(bars.excludes(total.y)[0])

@@ -21,9 +21,16 @@ from trueodds.core.settings import Count, check
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import grid_layout
 from trueodds.diagrams._style.publication import PublicationSize, has_title, printed_width
-from trueodds.diagrams._style.rendering import embed_svg, import_matplotlib, render, write_picture
+from trueodds.diagrams._style.rendering import (
+    embed_svg,
+    import_matplotlib,
+    is_data_file,
+    output_file,
+    render,
+    write_data_file,
+    write_picture,
+)
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.data_file import is_data_file, output_file, write_data_file
 from trueodds.diagrams.presentation import Presentation
 
 MAX_CELLS = 24  # more are illegible on a page

@@ -21,9 +21,8 @@ from trueodds.diagrams._style.formatting import format_level
 from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import MAX_PANELS, set_odds_axis
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.llo_likelihood import select_weighted_rows
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, lens_name
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BaselineRecipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE, MclloModel
 from trueodds.lenses.view import View, view_title

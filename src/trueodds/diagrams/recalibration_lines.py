@@ -30,9 +30,8 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
-from trueodds.diagrams.recipe import lens_name
+from trueodds.diagrams.recipe import BaselineRecipe, lens_name
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE
 from trueodds.lenses.view import View, view_title

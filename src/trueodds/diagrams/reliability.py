@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.core.typing import Array
-from trueodds.diagrams import bin_intervals, bins
+from trueodds.diagrams import bins
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams._style.marks import Boxes, Mark, PanelSize, Points, Segments, Text
@@ -148,7 +148,7 @@ class Reliability(BinnedRecipe):
                 "level_of_each_bar": level,
             },
             notes=(
-                *bin_intervals.collect_bar_notes(methods, views, partition, "bins"),
+                *bins.collect_bar_notes(methods, views, partition, "bins"),
                 *self._collect_notes(binned, level, "flipped" in methods),
             ),
         )
@@ -157,11 +157,11 @@ class Reliability(BinnedRecipe):
     def _resamples_labels(self) -> bool:
         return self.bars == "consistency" and self.by == "redraw"
 
-    def _select_bar_function(self, rng: np.random.Generator) -> bin_intervals.BarFunction:
+    def _select_bar_function(self, rng: np.random.Generator) -> bins.BarFunction:
         if self._resamples_labels:
-            return partial(bin_intervals.resampled_consistency_bars, resamples=self.resamples, rng=rng)
+            return partial(bins.resampled_consistency_bars, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":
-            return bin_intervals.consistency_bars_at_levels
+            return bins.consistency_bars_at_levels
         interval_function = _INTERVAL_FUNCTIONS[self.interval]
         return lambda view, index, size, levels: tuple(interval_function(view, index, size, level) for level in levels)
 
@@ -221,8 +221,8 @@ class Reliability(BinnedRecipe):
 
 
 _INTERVAL_FUNCTIONS = {
-    "wilson": bin_intervals.wilson_intervals,
-    "clopper-pearson": bin_intervals.clopper_pearson_intervals,
+    "wilson": bins.wilson_intervals,
+    "clopper-pearson": bins.clopper_pearson_intervals,
 }
 _MIN_CROWDED_PREDICTIONS = 20  # distinct predictions, which more bins would separate
 _MIN_DRAWS_BEYOND_LIMIT = 10  # resamples beyond a limit; 10 determine its distance from a normal mean to a tenth

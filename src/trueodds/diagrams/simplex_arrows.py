@@ -21,7 +21,7 @@ from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bin_intervals import is_significant
+from trueodds.diagrams.bins import is_significant
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe
 from trueodds.diagrams.table_columns import Columns, rows_to_columns
 from trueodds.kernels.holm import holm

@@ -20,7 +20,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_level
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bin_intervals import is_significant, wilson_intervals
+from trueodds.diagrams.bins import is_significant, wilson_intervals
 from trueodds.diagrams.recipe import BinnedRecipe
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.estimators.binned import BinnedError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError, describe
-from trueodds.diagrams._style import legend_placement, styling
+from trueodds.diagrams._style import styling, title_and_legend
 from trueodds.diagrams._style.formatting import capitalize_first
 from trueodds.diagrams._style.panel_grid import (
     BOTTOM_MARGIN,
@@ -87,7 +87,7 @@ def _draw_single_panel(diagram: DiagramContent, ax: Any) -> Any:
 def _draw_panel_with_labels(diagram: DiagramContent, ax: Any) -> float:
     """Paint the first panel, label the axes, and return the type size of ordinary text in points."""
     paint_panel(diagram, ax, 0)
-    legend_placement.attach_legend_entries(ax, diagram.legend())
+    title_and_legend.attach_legend_entries(ax, diagram.legend())
     font_size = styling.font_size(ax)
     x_label, y_label = diagram.axis_labels()
     style: dict[str, Any] = {"fontsize": font_size, "color": styling.TEXT_COLOR, "parse_math": False}
@@ -134,9 +134,9 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, font_size: float) ->
     is_requested = diagram.presentation.legend is True
     if diagram.presentation.legend is False or (ax.get_legend() is not None and not is_requested):
         return  # the caller's own legend stays
-    header = Header(diagram, "", "", width - 2 * legend_placement.LEGEND_PADDING * font_size, font_size)
+    header = Header(diagram, "", "", width - 2 * title_and_legend.LEGEND_PADDING * font_size, font_size)
     if not diagram.has_inset_axes:
-        legend_placement.place_legend(
+        title_and_legend.place_legend(
             ax, header.at_decreasing_font_sizes(), diagram.strip_height, is_required=is_requested
         )
     elif (
@@ -146,7 +146,7 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, font_size: float) ->
     ):
         _extend_for_legend(ax, (header.legend_height + LEGEND_CLEARANCE) / height)
         header.draw_legend(
-            ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=legend_placement.LEGEND_PADDING
+            ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=title_and_legend.LEGEND_PADDING
         )
 
 
@@ -193,7 +193,7 @@ def _draw_panel_grid(diagram: DiagramContent, ax: Any, n_panels: int) -> Any:
         _set_title(ax, diagram.presentation.heading(caption), POINTS_PER_INCH * layout.width, layout.font_size)
     sets_aspect = ax is None and figsize is None and diagram.has_equal_units
     first_panel = _draw_panels(diagram, layout, n_panels, add_axes, sets_aspect=sets_aspect)
-    legend_placement.attach_legend_entries(first_panel if ax is None else ax, diagram.legend())
+    title_and_legend.attach_legend_entries(first_panel if ax is None else ax, diagram.legend())
     _write_common_axis_labels(diagram, layout, target, transform)
     left = layout.grid.left / layout.width
     if ax is None:

@@ -11,10 +11,9 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style import draw_diagram, styling
-from trueodds.diagrams._style.legend_placement import attach_legend_entries
 from trueodds.diagrams._style.publication import USUAL_ASPECT_RATIO, PublicationSize, choose_publication_size
 from trueodds.diagrams._style.styling import POINTS_PER_INCH, TEXT_COLOR
-from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, fit_legend
+from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, attach_legend_entries, fit_legend
 from trueodds.diagrams.diagram_content import DiagramContent
 from trueodds.diagrams.presentation import Presentation
 

@@ -15,8 +15,7 @@ from trueodds.api.arguments import (
     resolve_method,
 )
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import ROWS_REMEDY, resolve_all
-from trueodds.core.errors import InputError
+from trueodds.api.collect_or_tally import resolve_all
 from trueodds.core.progress import Progress, report_progress
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
@@ -25,10 +24,9 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.group_results import ByGroup
-from trueodds.hypotests.group_status import assess_groups, count_untested, group_partitions, tally_subgroups
-from trueodds.hypotests.group_tests import joint_group_pvalues, required_group_draws
+from trueodds.hypotests.group_status import analyze_groups, check_has_groups, group_partitions, tally_subgroups
 from trueodds.lenses.subgroups import rows_of_groups
-from trueodds.resampling.comparison import group_gaps
+from trueodds.resampling.comparison.group_gaps import GroupErrors
 from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
@@ -170,55 +168,18 @@ def by_group(
     generator = as_generator(rng)
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
     all_rows, rows = (preds, preds) if isinstance(preds, Tally) else resolve_all(preds, "exact", weight_kind)
-    if isinstance(rows, Tally) or isinstance(all_rows, Tally):
-        raise InputError("TO403", "The joint test of subgroups needs the rows.", "a tally", ROWS_REMEDY)
-    _check_has_groups(rows)
+    all_rows, rows = check_has_groups(all_rows), check_has_groups(rows)
     method, rows = method.prepare(rows)
     resolved_lens = resolve_lens(rows, lens, method)
-    aggregation = aggregate or resolved_lens.aggregate
-    partitions = group_partitions(all_rows, crossings, min_effect, max_groups, resolved_lens, rows)
-    n_untested = count_untested(partitions)
-    groups = [group for partition in partitions for group in partition.groups]
-    n_null_draws = required_group_draws(resamples, rows.n, len(groups), n_untested, 1 - level)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+    call_settings = reported_call_settings(rng, rows, weight_kind, lens=resolved_lens)
+    call_settings |= confidence_only_setting(rows, lens, resolved_lens)
+    error_settings = GroupErrors(method, resolved_lens, aggregate or resolved_lens.aggregate, interval_spec, seed)
     with progress_context as report:
-        report(0.0, "simulating labels")
-        group_tests = joint_group_pvalues(
-            rows, groups, method, resolved_lens, aggregation, n_null_draws, 1 - level, generator,
-            lambda share: report(0.4 * share, "simulating labels"), n_untested,
+        return analyze_groups(
+            error_settings, all_rows, rows, crossings, max_groups, min_effect, against, resamples, generator, report,
+            call_settings, data_notes(rows),
         )  # fmt: skip
-        error_settings = group_gaps.GroupErrors(method, resolved_lens, aggregation, interval_spec, seed)
-        group_results = assess_groups(
-            error_settings, rows, partitions, group_tests, min_effect, 1 - level, against,
-            lambda share: report(0.4 + 0.4 * share, "measuring groups"),
-        )  # fmt: skip
-        report(0.85, "measuring all rows")
-        overall = estimate_error(rows, method, resolved_lens, aggregation, interval_spec, generator)
-        report(1.0, "done")
-    settings_used = dict(overall.settings) | {
-        "intervals": "each by itself",
-        "columns": list(dict.fromkeys(group.column for group in groups)), "min_effect": min_effect, "against": against,
-        "max_groups": max_groups, "redraws": n_null_draws, "min_pvalue": group_tests.min_pvalue,
-        "correction": "step-down min-p",
-        **method.best_value_setting,
-    }  # fmt: skip
-    notes = [*data_notes(rows), *overall.notes, *group_tests.notes, *group_results.notes]
-    return ByGroup(
-        method.name,
-        str(resolved_lens),
-        group_results.groups,
-        overall,
-        group_results.gaps,
-        group_results.widest_gaps,
-        group_tests.multicalibration,
-        level,
-        group_tests.null,
-        settings_used
-        | reported_call_settings(rng, rows, weight_kind, lens=resolved_lens)
-        | confidence_only_setting(rows, lens, resolved_lens),
-        tuple(dict.fromkeys(notes)),
-        group_results.unexamined,
-    )
 
 
 def estimate_by_group(
@@ -256,17 +217,9 @@ def estimate_by_group(
             f"{column}={value}": estimate_error(tally, method, lens, lens.aggregate, interval_spec, generator)
             for column, value, tally in examined
         }
-    error_settings = group_gaps.GroupErrors(method, lens, lens.aggregate, interval_spec, seed)
+    error_settings = GroupErrors(method, lens, lens.aggregate, interval_spec, seed)
     groups = [group for partition in group_partitions(rows, crossings, 0.0, max_groups) for group in partition.groups]
     return {
         group.label: error_settings.error_of_group(rows, group, number, rows_of_group).estimate
         for number, (group, rows_of_group) in enumerate(zip(groups, rows_of_groups(rows, groups), strict=True))
     }
-
-
-def _check_has_groups(rows: Predictions) -> None:
-    """Raise TO409 for predictions without a group column."""
-    if not rows.group:
-        raise InputError(
-            "TO409", "The predictions have no group column.", repr(rows), "Pass Predictions(y, p, group={'sex': sex})."
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -20,12 +20,13 @@ from trueodds.hypotests.equivalence import EventRate, is_in_probability_units, i
 from trueodds.hypotests.group_results import (
     BEYOND_MAX_GROUPS,
     NO_WEIGHT,
+    ByGroup,
     Gap,
     Group,
     UnexaminedGroup,
     evidence_order,
 )
-from trueodds.hypotests.group_tests import GroupPValues
+from trueodds.hypotests.group_tests import GroupPValues, joint_group_pvalues, required_group_draws
 from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
 from trueodds.lenses.base import Lens
 from trueodds.lenses.lens_by_name import default_lens
@@ -39,6 +40,7 @@ from trueodds.lenses.subgroups import (
 from trueodds.lenses.view import View
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
+from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.normal import normal_interval, t_interval
 from trueodds.tallies.tally import Tally
 
@@ -122,6 +124,77 @@ def crossing_order(n_columns: int, crossings: Any, min_effect: Any) -> int:
     return order
 
 
+def check_has_groups(data: Predictions | Tally) -> Predictions:
+    """Return the rows; raise TO403 for a tally, and TO409 for predictions without a group column."""
+    if isinstance(data, Tally):
+        fix = "Pass the predictions from which the tally was made."
+        raise InputError("TO403", "The joint test of subgroups needs the rows.", "a tally", fix)
+    if not data.group:
+        fix = "Pass Predictions(y, p, group={'sex': sex})."
+        raise InputError("TO409", "The predictions have no group column.", repr(data), fix)
+    return data
+
+
+def analyze_groups(
+    error_settings: group_gaps.GroupErrors,
+    all_rows: Predictions,
+    rows: Predictions,
+    crossings: bool | int,
+    max_groups: int | None,
+    min_effect: float,
+    against: str | None,
+    resamples: int | None,
+    rng: np.random.Generator,
+    progress: Callable[[float, str], None],
+    call_settings: Mapping[str, Any],
+    data_notes: Sequence[Note] = (),
+) -> ByGroup:
+    """Errors, joint p-values and status of all subgroups, as `trueodds.by_group` returns them.
+
+    `rows` are those of `all_rows` with a weight above 0. Without `against` no gaps are computed, which takes most of
+    the time for many subgroups. `call_settings` and `data_notes` are added to those of the result.
+    """
+    estimator, lens, level = error_settings.estimator, error_settings.lens, error_settings.interval_spec.level
+    partitions = group_partitions(all_rows, crossings, min_effect, max_groups, lens, rows)
+    n_untested = count_untested(partitions)
+    groups = [group for partition in partitions for group in partition.groups]
+    n_null_draws = required_group_draws(resamples, rows.n, len(groups), n_untested, 1 - level)
+    progress(0.0, "simulating labels")
+    group_pvalues = joint_group_pvalues(
+        rows, groups, estimator, lens, error_settings.aggregate, n_null_draws, 1 - level, rng,
+        lambda share: progress(0.4 * share, "simulating labels"), n_untested,
+    )  # fmt: skip
+    assessment = assess_groups(
+        error_settings, rows, partitions, group_pvalues, min_effect, 1 - level, against,
+        lambda share: progress(0.4 + 0.4 * share, "measuring groups"),
+    )  # fmt: skip
+    progress(0.85, "measuring all rows")
+    overall = estimate_error(rows, estimator, lens, error_settings.aggregate, error_settings.interval_spec, rng)
+    progress(1.0, "done")
+    settings_used = dict(overall.settings) | {
+        "intervals": "each by itself",
+        "columns": list(dict.fromkeys(group.column for group in groups)), "min_effect": min_effect, "against": against,
+        "max_groups": max_groups, "redraws": n_null_draws, "min_pvalue": group_pvalues.min_pvalue,
+        "correction": "step-down min-p",
+        **estimator.best_value_setting,
+    }  # fmt: skip
+    notes = [*data_notes, *overall.notes, *group_pvalues.notes, *assessment.notes]
+    return ByGroup(
+        estimator.name,
+        str(lens),
+        assessment.groups,
+        overall,
+        assessment.gaps,
+        assessment.widest_gaps,
+        group_pvalues.multicalibration,
+        level,
+        group_pvalues.null,
+        settings_used | dict(call_settings),
+        tuple(dict.fromkeys(notes)),
+        assessment.unexamined,
+    )
+
+
 @dataclass(frozen=True)
 class GroupAssessment:
     """Results of all subgroups, and the gaps between them."""
@@ -141,13 +214,14 @@ def assess_groups(
     group_pvalues: GroupPValues,
     min_effect: float,
     alpha: float,
-    against: str = "pairs",
+    against: str | None = "pairs",
     progress: Callable[[float], None] | None = None,
 ) -> GroupAssessment:
     """Error, p-values and status of every subgroup of the partitions, and the gaps of each partition.
 
     `group_pvalues` are those of the subgroups in the order of the partitions. `against` is "pairs" for the gaps between
-    pairs of subgroups, or "rest" for those to all other rows. `progress` receives the finished share of the subgroups.
+    pairs of subgroups, "rest" for those to all other rows, or None for no gaps. `progress` receives the finished share
+    of the subgroups.
     """
     groups = [group for partition in partitions for group in partition.groups]
     unexamined, group_errors, group_results = unexamined_groups(partitions), [], []
@@ -181,12 +255,15 @@ def assess_groups(
     severity = [
         evidence_order(group.joint, group.pvalue, abs(group.estimate.value - best_value)) for group in group_results
     ]
-    gaps, widest_gaps = _gaps_of_partitions(error_settings, preds, partitions, group_errors, severity, against)
+    gaps: tuple[Gap, ...] = ()
+    widest_gaps: tuple[Gap, ...] = ()
+    if against is not None:
+        gaps, widest_gaps = _gaps_of_partitions(error_settings, preds, partitions, group_errors, severity, against)
     notes = (
         *notes_on_unexamined([(partition.column, len(partition.groups)) for partition in partitions], unexamined),
         *(Note("TN152", _describe_empty(partition)) for partition in partitions if partition.n_empty),
         *_notes_on_draws(len(groups), count_untested(partitions), group_pvalues.min_pvalue, alpha),
-        *_notes_on_gaps(partitions, against),
+        *(_notes_on_gaps(partitions, against) if against else []),
         *group_notes(group_results, alpha, joint=group_pvalues.has_joint_draws),
         *margin_notes(group_results, error_settings.estimator, str(error_settings.lens), min_effect),
     )

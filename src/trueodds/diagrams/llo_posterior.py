@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -14,10 +14,12 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.marks import Line, Mark, PanelSize, Points, Text
 from trueodds.diagrams._style.panel_grid import panel_limit_notes
-from trueodds.diagrams._style.styling import MAX_PANELS, set_odds_axis
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
+from trueodds.diagrams.odds_plane import OddsPlane, empty_panel
 from trueodds.diagrams.recipe import Recipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View, view_title
@@ -248,123 +250,99 @@ def _table_columns(name: str, parts: Sequence[_TablePart], likelihood: LloLikeli
 
 
 _POSTERIOR_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.STRIP_COLOR)
-_OPTIMUM_STYLE: dict[str, Any] = {
-    "marker": "o",
-    "color": styling.INSIDE_COLOR,
-    "markersize": 7,
-    "markeredgecolor": "white",
-}
-_IDENTITY_STYLE: dict[str, Any] = {
-    "marker": "X",
-    "color": styling.OUTSIDE_COLOR,
-    "markersize": 9,
-    "markeredgecolor": "white",
-}
-_BOLDEST_STYLE: dict[str, Any] = {
-    "marker": "D",
-    "color": styling.TEXT_COLOR,
-    "markersize": 5,
-    "markeredgecolor": "white",
-}
+_OPTIMUM_STYLE: dict[str, Any] = {"marker": "o", "color": styling.INSIDE_COLOR, "markersize": 7}
+_IDENTITY_STYLE: dict[str, Any] = {"marker": "X", "color": styling.OUTSIDE_COLOR, "markersize": 9}
+_BOLDEST_STYLE: dict[str, Any] = {"marker": "D", "color": styling.TEXT_COLOR, "markersize": 5}
 
 
-class LloPosteriorPlot(Diagram):
+class Shades(Mark):
+    """Shades of the posterior probability z over a grid: `Shades(x, y, z)`, (k, k) each."""
+
+    def draw(self, ax: Any) -> Iterable[Any]:
+        """Fill between contours."""
+        from matplotlib.colors import LinearSegmentedColormap
+
+        colormap = LinearSegmentedColormap.from_list("posterior", _POSTERIOR_SHADES)
+        levels = np.arange(21) / 20
+        return [ax.contourf(*self.coordinates, levels=levels, cmap=colormap, antialiased=False, zorder=0.5)]
+
+    def legend_handle(self) -> Any:
+        """The darkest shade."""
+        from matplotlib.patches import Patch
+
+        return Patch(facecolor=_POSTERIOR_SHADES[-1])
+
+
+class LloPosteriorPlot(OddsPlane):
     """The posterior probability of calibration: shades, contours, and marks of the best fit and other maps."""
 
     layers = ("map", "contours", "marks")
     row_noun = "points"
     view_order = "least probable"
-    figure_size = (6.4, 5.0)
 
     def default_title(self) -> str:
-        """The question that the diagram answers, its default title."""
+        """The question that the diagram answers."""
         return "Which shifts and slopes of the log odds are compatible with calibration?"
 
-    def axis_labels(self) -> tuple[str, str]:
-        """Shift along x, slope along y."""
-        return "Shift δ (factor of the odds)", "Slope γ of the log odds"
-
-    def legend(self) -> list[tuple[Any, str]]:
-        """The shades, contours and marks that are drawn in some panel."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        if not self.panels["finite"][:MAX_PANELS].any():
-            return []
-        levels_with_contour = set(self.table["level"][self.table["kind"] == "contour"].tolist())
-        level_texts = [f"{100 * level:.4g}" for level in self.settings["posteriors"] if level in levels_with_contour]
-        levels = ", ".join(level_texts) + "\u00a0%"
-        boldest_label = "boldest on each contour" if len(level_texts) > 1 else f"boldest at {levels}"
-        entries: list[tuple[Any, str]] = []
-        if self.has("map"):
-            entries.append((Patch(facecolor=_POSTERIOR_SHADES[-1]), "posterior near 100\u00a0%"))
-        if self.has("contours") and level_texts:
-            entries.append((Line2D([], [], color=styling.TEXT_COLOR, linewidth=1.2), f"posterior {levels}"))
-        if self.has("marks"):
-            entries.append((Line2D([], [], linestyle="none", **_IDENTITY_STYLE), "unchanged (1, 1)"))
-            entries.append((Line2D([], [], linestyle="none", **_OPTIMUM_STYLE), "best fit"))
-        if self.has("marks") and level_texts:
-            entries.append((Line2D([], [], linestyle="none", **_BOLDEST_STYLE), boldest_label))
-        return entries
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        from matplotlib.colors import LinearSegmentedColormap
-
-        rows, panel_row = self.rows(panel), self.panel_values(panel)
-        size = styling.font_size(ax)
-        styling.style_axes(ax, size)
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """Without a grid, which the shades would cover."""
+        super().set_axes(ax, panel, size)
         ax.grid(False)
-        set_odds_axis(ax, panel_row["delta_low"], panel_row["delta_high"])
-        ax.set_ylim(panel_row["gamma_low"], panel_row["gamma_high"])
-        if not panel_row["finite"]:
-            style = {"ha": "center", "va": "center", "color": styling.MUTED_COLOR, "transform": ax.transAxes}
-            ax.text(0.5, 0.5, "no finite shift\nand slope", fontsize=size, **style)
-            return
-        if self.has("map"):
-            resolution, is_grid = self.settings["resolution"], rows["kind"] == "grid"
-            x, y, z = (rows[name][is_grid].reshape(resolution, resolution) for name in ("delta", "gamma", "posterior"))
-            colormap = LinearSegmentedColormap.from_list("posterior", _POSTERIOR_SHADES)
-            shade_limits = np.arange(21) / 20
-            ax.contourf(x, y, z, levels=shade_limits, cmap=colormap, antialiased=False, zorder=0.5).set_label("map")
-        for axis in (ax.axhline, ax.axvline):
-            axis(1, color=styling.MUTED_COLOR, linewidth=0.8, zorder=1.5)
-        scale = 1.0 if styling.size_in_inches(ax)[0] > 2.4 else 0.7
-        for level in self.settings["posteriors"] if self.has("contours") else ():
-            mask = (rows["kind"] == "contour") & (rows["level"] == level)
-            style = {"color": styling.TEXT_COLOR, "linewidth": 1.2 * scale**2, "zorder": 2, "label": "contour"}
-            ax.plot(rows["delta"][mask], rows["gamma"][mask], **style)
-        if not self.has("marks"):
-            return
-        for kind, mark in (("boldest", _BOLDEST_STYLE), ("identity", _IDENTITY_STYLE), ("best_fit", _OPTIMUM_STYLE)):
-            mask = rows["kind"] == kind
-            style = {**mark, "markersize": mark["markersize"] * scale, "linestyle": "none", "zorder": 4}
-            if kind != "identity" or panel_row["identity_inside"]:
-                ax.plot(rows["delta"][mask], rows["gamma"][mask], label=kind, **style)
-        if not panel_row["identity_inside"]:
-            _draw_pointer(ax, panel_row, size)
+
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """The shades, the contours, and the marked maps, the most important one on top."""
+        rows, limits = self.rows(panel), self.panel_values(panel)
+        if not limits["finite"]:
+            return empty_panel("no finite shift\nand slope", size)
+        resolution, is_grid = self.settings["resolution"], rows["kind"] == "grid"
+        grid = (rows[name][is_grid].reshape(resolution, resolution) for name in ("delta", "gamma", "posterior"))
+        marks: list[Mark] = [Shades(*grid, layer="map", label="posterior near 100\u00a0%"), *self.unchanged_lines()]
+        scale = 1.0 if size.width > 2.4 else 0.7
+        levels = self._levels_with_contour
+        level_texts = ", ".join(f"{100 * level:.4g}" for level in levels) + "\u00a0%"
+        line = {"color": styling.TEXT_COLOR, "linewidth": 1.2 * scale**2, "zorder": 2, "name": "contour"}
+        for level in levels:
+            contour = (rows["kind"] == "contour") & (rows["level"] == level)
+            x, y = rows["delta"][contour], rows["gamma"][contour]
+            marks.append(Line(x, y, layer="contours", label=f"posterior {level_texts}", **line))
+
+        def points(kind: str, label: str, style: dict[str, Any], zorder: float, **more: Any) -> Points:
+            """The marked maps of this kind, inside the axes or at their edge."""
+            is_kind = rows["kind"] == kind
+            x = np.clip(rows["delta"][is_kind], limits["delta_low"], limits["delta_high"])
+            y = np.clip(rows["gamma"][is_kind], limits["gamma_low"], limits["gamma_high"])
+            marker = style | {"markersize": scale * style["markersize"], "markeredgecolor": "white", "zorder": zorder}
+            return Points(x, y, layer="marks", label=label, name=kind, **(marker | more))
+
+        is_inside = bool(limits["identity_inside"])
+        boldest_label = "boldest on each contour" if len(levels) > 1 else f"boldest at {level_texts}"
+        identity = points("identity", "unchanged (1, 1)", _IDENTITY_STYLE, 4.1, clip_on=is_inside)
+        marks += [
+            identity,
+            points("best_fit", "best fit", _OPTIMUM_STYLE, 4.2),
+            points("boldest", boldest_label, _BOLDEST_STYLE, 4.0),
+        ]
+        if not is_inside:
+            marks.append(_pointer_text(identity, limits, size))
+        return marks
+
+    @property
+    def _levels_with_contour(self) -> list[float]:
+        """The posterior probabilities that some view attains."""
+        attained = set(self.table["level"][self.table["kind"] == "contour"].tolist())
+        return [level for level in self.settings["posteriors"] if level in attained]
 
 
-def _draw_pointer(ax: Any, panel_row: dict[str, Any], size: float) -> None:
-    """Mark the direction of (1, 1), which lies outside the axes, at their edge, with a text inside the axes."""
-    x = min(max(1.0, panel_row["delta_low"]), panel_row["delta_high"])
-    y = min(max(1.0, panel_row["gamma_low"]), panel_row["gamma_high"])
-    style = {**_IDENTITY_STYLE, "markersize": _IDENTITY_STYLE["markersize"] * 0.9, "linestyle": "none", "zorder": 5}
-    ax.plot([x], [y], clip_on=False, label="identity", **style)
-    if x == panel_row["delta_high"]:
+def _pointer_text(identity: Points, limits: Mapping[str, Any], size: PanelSize) -> Text:
+    """A text inside the axes beside the mark at their edge, which points to (1, 1) outside of them."""
+    (x,), (y,) = identity.coordinates
+    if x == limits["delta_high"]:
         horizontal, x_offset = "right", -7
-    elif x == panel_row["delta_low"]:
+    elif x == limits["delta_low"]:
         horizontal, x_offset = "left", 7
     else:
         horizontal, x_offset = "center", 0
-    vertical, y_offset = ("bottom", 7) if y == panel_row["gamma_low"] else ("top", -7)
-    ax.annotate(
-        "(1, 1) is outside",
-        (x, y),
-        xytext=(x_offset, y_offset),
-        textcoords="offset points",
-        fontsize=size - 1,
-        color=styling.OUTSIDE_COLOR,
-        ha=horizontal,
-        va=vertical,
-    )
+    vertical, y_offset = ("bottom", 7) if y == limits["gamma_low"] else ("top", -7)
+    style: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "fontsize": size.font_size - 1, "ha": horizontal}
+    style |= {"va": vertical, "xytext": (x_offset, y_offset), "textcoords": "offset points"}
+    return Text(x, y, "(1, 1) is outside", layer="marks", **style)

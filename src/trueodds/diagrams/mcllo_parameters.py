@@ -17,11 +17,12 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_level
+from trueodds.diagrams._style.marks import Mark, PanelSize, Points, Polygons, Segments, Text
 from trueodds.diagrams._style.panel_grid import panel_limit_notes
-from trueodds.diagrams._style.styling import MAX_PANELS, set_odds_axis
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import select_weighted_rows
+from trueodds.diagrams.odds_plane import OddsPlane, empty_panel
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BaselineRecipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE, MclloModel
@@ -329,33 +330,22 @@ def interval_sides(table: dict[str, Array], is_estimate: Array, name: str) -> Ar
     return np.asarray((low > 1).astype(int) - (high < 1))
 
 
-_INSIDE_STYLE: dict[str, Any] = {
-    "color": styling.INSIDE_COLOR,
-    "marker": "o",
-    "markersize": 6,
-    "markerfacecolor": "white",
-}
-_OUTSIDE_STYLE: dict[str, Any] = {
-    "color": styling.OUTSIDE_COLOR,
-    "marker": "D",
-    "markersize": 6,
-    "markeredgecolor": "white",
-}
+_INSIDE_STYLE: dict[str, Any] = {"color": styling.INSIDE_COLOR, "marker": "o", "markerfacecolor": "white"}
+_OUTSIDE_STYLE: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "marker": "D", "markeredgecolor": "white"}
 _ELLIPSE_OPACITY = 0.13  # opacity of ellipses
 _MAX_CLASSES_WITH_FILLS = 12  # of more classes only the ellipses that exclude (1, 1) are filled: fills hide each other
 
 
-class MclloParametersPlot(Diagram):
+class MclloParametersPlot(OddsPlane):
     """Shift and slope of each class: intervals as crosses, and confidence ellipses."""
 
     layers = ("ellipses", "intervals", "names", "marks", "sides")
     row_noun = "table rows"
     view_order = "farthest from (1, 1)"
-    figure_size = (6.4, 5.0)
     strip_height = 0.08
 
     def default_title(self) -> str:
-        """The question that the diagram answers, its default title."""
+        """The question that the diagram answers."""
         if len(self.panels["view"]) == 1 and self.panels["baseline"][0]:
             return "For which classes are predictions biased or overconfident?"
         return "Are the predictions biased or overconfident?"
@@ -363,130 +353,79 @@ class MclloParametersPlot(Diagram):
     def axis_labels(self) -> tuple[str, str]:
         """Shift along x, slope along y."""
         baseline = self.panels["baseline"][0]
-        return (
-            f"Shift δ of the odds against {baseline}" if baseline else "Shift δ of the odds",
-            "Slope γ of the log odds",
-        )
+        return f"Shift δ of the odds{f' against {baseline}' if baseline else ''}", "Slope γ of the log odds"
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """Estimates whose ellipse contains or excludes (1, 1), and the point (1, 1) itself, if drawn."""
-        from matplotlib.lines import Line2D
-
+    def _region_labels(self) -> tuple[str, str]:
+        """The labels of the classes whose region contains (1, 1), and of the others."""
         n_classes, n_outside = (self.panels[name][:MAX_PANELS] for name in ("classes", "classes_outside"))
-        if not n_classes.any():
-            return []
-        entries: list[tuple[Any, str]] = []
-        if self.has("marks"):
-            identity_marker = Line2D(
-                [], [], linestyle="none", color=styling.TEXT_COLOR, marker="+", markersize=9, markeredgewidth=1.6
-            )
-            entries.append((identity_marker, "(1, 1): calibrated"))
-        has_lines = self.has("intervals") or self._shows_ellipses
-        if not has_lines and not self.has("marks"):
-            return entries
-        line_style = {"linewidth": 1.2} if has_lines else {"linestyle": "none"}
-        inside_style, outside_style = (
-            style if self.has("marks") else {"color": style["color"]} for style in (_INSIDE_STYLE, _OUTSIDE_STYLE)
-        )
-        region = f"{format_level(self.settings['level'])} {'ellipse' if self._shows_ellipses else 'region'}"
+        has_ellipses = self.settings["ellipses"] and self.has("ellipses")
+        region = f"{self.level_text} {'ellipse' if has_ellipses else 'region'}"
         any_inside = bool((n_classes > n_outside).any())
-        if any_inside:
-            entries.append((Line2D([], [], **line_style, **inside_style), f"{region} contains it"))
-        if n_outside.any():
-            label = "excludes it" if any_inside else f"{region} excludes it"
-            entries.append((Line2D([], [], **line_style, **outside_style), label))
-        return entries
+        return f"{region} contains it", "excludes it" if any_inside else f"{region} excludes it"
 
-    @property
-    def _shows_ellipses(self) -> bool:
-        """Whether confidence ellipses are drawn for any class."""
-        return bool(self.settings["ellipses"]) and self.has("ellipses")
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        from matplotlib.collections import PolyCollection
-
-        rows, panel_row = self.rows(panel), self.panel_values(panel)
-        size, is_wide = styling.font_size(ax), styling.size_in_inches(ax)[0] > 2.4
-        styling.style_axes(ax, size)
-        set_odds_axis(ax, panel_row["delta_low"], panel_row["delta_high"])
-        low, high = panel_row["gamma_low"], panel_row["gamma_high"]
-        ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
-        if not panel_row["classes"]:
-            style = {
-                "ha": "center",
-                "va": "center",
-                "fontsize": size,
-                "color": styling.MUTED_COLOR,
-                "transform": ax.transAxes,
-            }
-            ax.text(0.5, 0.5, "no finite shifts\nand slopes", **style)
-            return
-        for line in (ax.axhline, ax.axvline):
-            line(1, color=styling.MUTED_COLOR, linewidth=0.9, zorder=1.5)
-        is_estimate = rows["kind"] == "estimate"
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """The point (1, 1), then ellipse, intervals and estimate of each class, and its name."""
+        rows, totals = self.rows(panel), self.panel_values(panel)
+        if not totals["classes"]:
+            return empty_panel("no finite shifts\nand slopes", size)
+        is_wide, is_estimate = size.width > 2.4, rows["kind"] == "estimate"
+        has_many_classes = totals["classes"] > _MAX_CLASSES_WITH_FILLS
+        fill_opacity = min(_ELLIPSE_OPACITY, 0.6 / totals["classes"]) if has_many_classes else _ELLIPSE_OPACITY
+        identity = {"marker": "+", "markersize": 11, "markeredgewidth": 1.8, "color": styling.TEXT_COLOR, "zorder": 5}
+        key = {"markersize": 9, "markeredgewidth": 1.6}
+        marks: list[Mark] = [
+            *self.unchanged_lines(),
+            Points(1, 1, layer="marks", name="identity", label="(1, 1): calibrated", key=key, **identity),
+        ]
         outlines = np.stack([rows["delta"], rows["gamma"]], axis=1)[~is_estimate].reshape(int(is_estimate.sum()), -1, 2)
-        has_many_classes = panel_row["classes"] > _MAX_CLASSES_WITH_FILLS
-        fill_opacity = min(_ELLIPSE_OPACITY, 0.6 / panel_row["classes"]) if has_many_classes else _ELLIPSE_OPACITY
-        faint_style = {"alpha": 0.45} if has_many_classes else {}
-        if self.has("marks"):
-            style = {"marker": "+", "markersize": 11, "markeredgewidth": 1.8, "color": styling.TEXT_COLOR, "zorder": 5}
-            ax.plot([1], [1], label="identity", **style)
-        for has_color, mark in ((~rows["outside"], _INSIDE_STYLE), (rows["outside"], _OUTSIDE_STYLE)):
-            mask = has_color & is_estimate
-            if self._shows_ellipses:
-                shape = outlines[has_color[is_estimate]]
-                style = {
-                    "edgecolor": mark["color"],
-                    "linewidth": 0.5 if has_many_classes else 0.9,
-                    "zorder": 2,
-                    **faint_style,
-                }
-                ax.add_collection(PolyCollection(shape, facecolor="none", label="ellipses", **style), autolim=False)
-                if not has_many_classes or mark is _OUTSIDE_STYLE:
-                    style = {"facecolor": mark["color"], "edgecolor": "none", "alpha": fill_opacity}
-                    ax.add_collection(PolyCollection(shape, zorder=1.8, label="fills", **style), autolim=False)
-            delta, gamma = rows["delta"][mask], rows["gamma"][mask]
-            if self.has("intervals"):
-                bars = {
-                    "color": mark["color"],
-                    "linewidth": 0.4 if has_many_classes else 1.1,
-                    "zorder": 3,
-                    **faint_style,
-                }
-                ax.hlines(gamma, rows["delta_low"][mask], rows["delta_high"][mask], label="intervals of delta", **bars)
-                ax.vlines(delta, rows["gamma_low"][mask], rows["gamma_high"][mask], label="intervals of gamma", **bars)
-            if self.has("marks"):
-                style = {**mark, "markersize": 4 if has_many_classes or not is_wide else mark["markersize"]}
-                ax.plot(delta, gamma, linestyle="none", zorder=4, label="estimates", **style)
-        if panel_row["classes"] > 1 and self.has("names"):
-            _draw_class_names(ax, {name: column[is_estimate] for name, column in rows.items()}, panel_row, size - 1)
-        if is_wide and self.has("sides"):
-            _draw_side_labels(ax, panel_row, size - 1.5)
+        alpha, marker_size = (0.45 if has_many_classes else None), (4 if has_many_classes or not is_wide else 6)
+        styles = (~rows["outside"], _INSIDE_STYLE), (rows["outside"], _OUTSIDE_STYLE)
+        for label, (has_style, style) in zip(self._region_labels(), styles, strict=True):
+            estimates = {name: column[has_style & is_estimate] for name, column in rows.items()}
+            delta, gamma, color = estimates["delta"], estimates["gamma"], style["color"]
+            if self.settings["ellipses"]:
+                shapes = list(outlines[has_style[is_estimate]])
+                edge: dict[str, Any] = {"edgecolor": color, "facecolor": "none", "alpha": alpha, "zorder": 2}
+                edge |= {"linewidth": 0.5 if has_many_classes else 0.9, "label": "" if self.has("intervals") else label}
+                marks.append(Polygons(shapes, layer="ellipses", **edge))
+                if not has_many_classes or style is _OUTSIDE_STYLE:
+                    fill = {"facecolor": color, "edgecolor": "none", "alpha": fill_opacity, "zorder": 1.8}
+                    marks.append(Polygons(shapes, layer="ellipses", name="fills", **fill))
+            bar: dict[str, Any] = {"layer": "intervals", "label": label, "color": color, "alpha": alpha, "zorder": 3}
+            bar |= {"linewidth": 0.4 if has_many_classes else 1.1, "key": {"linewidth": 1.2, "alpha": 1}}
+            point = style | {"layer": "marks", "label": label, "markersize": marker_size, "key": {"markersize": 6}}
+            marks += [
+                Segments(estimates["delta_low"], estimates["delta_high"], gamma, gamma, **bar),
+                Segments(delta, delta, estimates["gamma_low"], estimates["gamma_high"], **bar),
+                Points(delta, gamma, name="estimates", zorder=4, **point),
+            ]
+        if totals["classes"] > 1:
+            marks += _class_names({name: column[is_estimate] for name, column in rows.items()}, totals, size)
+        return marks + (_side_labels(totals, size.font_size - 1.5) if is_wide else [])
 
 
-def _draw_side_labels(ax: Any, panel_row: Mapping[str, Any], size: float) -> None:
-    """Label the directions along the x-axis, and at the end of the line γ = 1 that is farther from (1, 1)."""
-    style = {"fontsize": size, "color": styling.MUTED_COLOR, "zorder": 3.5}
-    ax.text(0.01, 0.012, "← overpredicted", ha="left", va="bottom", transform=ax.transAxes, **style)
-    ax.text(0.99, 0.012, "underpredicted →", ha="right", va="bottom", transform=ax.transAxes, **style)
-    is_left = panel_row["delta_low"] * panel_row["delta_high"] < 1
-    annotation_style = {
-        "xycoords": ax.get_yaxis_transform(),
-        "textcoords": "offset points",
-        "ha": "left" if is_left else "right",
-    }
-    for text, offset in (("↑ underconfident", 3), ("↓ overconfident", -3)):
-        placement = {"xytext": (0, offset), "va": "bottom" if offset > 0 else "top"}
-        ax.annotate(text, (0.01 if is_left else 0.99, 1), **annotation_style, **placement, **style)
+def _side_labels(totals: Mapping[str, Any], font_size: float) -> list[Mark]:
+    """The directions along the x-axis, and at the end of the line γ = 1 that is farther from (1, 1)."""
+    style: dict[str, Any] = {"layer": "sides", "fontsize": font_size, "color": styling.MUTED_COLOR, "zorder": 3.5}
+    is_left = totals["delta_low"] * totals["delta_high"] < 1
+    x, horizontal = (0.01, "left") if is_left else (0.99, "right")
+    beside_line = style | {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": horizontal}
+    below = style | {"xycoords": "axes fraction", "va": "bottom"}
+    return [
+        Text(0.01, 0.012, "← overpredicted", ha="left", **below),
+        Text(0.99, 0.012, "underpredicted →", ha="right", **below),
+        Text(x, 1, "↑ underconfident", xytext=(0, 3), va="bottom", **beside_line),
+        Text(x, 1, "↓ overconfident", xytext=(0, -3), va="top", **beside_line),
+    ]
 
 
-def _draw_class_names(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str, Any], size: float) -> None:
-    """Write the name of each class near its estimate, where it is closest to it and overlaps no other name.
+def _class_names(rows: Mapping[str, Array], panel_row: Mapping[str, Any], panel_size: PanelSize) -> list[Mark]:
+    """The name of each class near its estimate, where it is closest to it and overlaps no other name.
 
     A name that has no place beside its estimate is written farther away, with a line to it, unless there are many.
     """
-    width, height = (styling.POINTS_PER_INCH * side for side in styling.size_in_inches(ax))
+    width, height = (styling.POINTS_PER_INCH * side for side in (panel_size.width, panel_size.height))
+    size, names = panel_size.font_size - 1, list[Mark]()
     left, right = np.log(panel_row["delta_low"]), np.log(panel_row["delta_high"])
     # Positions of the estimates in points. Title, legend and labels will reduce the height to about 70 %, and names
     # must not overlap then.
@@ -510,22 +449,19 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], panel_row: Mapping[str
                 and box.left > 2
                 and box.right < width - 2
             ):
-                ax.annotate(
-                    name,
-                    (rows["delta"][i], rows["gamma"][i]),
-                    xytext=(distance * dx, distance * dy),
-                    textcoords="offset points",
-                    ha=("right", "center", "left")[dx + 1],
-                    va=("top", "center", "bottom")[dy + 1],
-                    fontsize=size,
-                    color=styling.TEXT_COLOR,
-                    zorder=6,
-                    parse_math=False,
-                    annotation_clip=True,
-                    arrowprops=_LEADER_LINE_STYLE if distance > _NAME_DISTANCES[0] else None,
+                style: dict[str, Any] = {
+                    "xytext": (distance * dx, distance * dy),
+                    "textcoords": "offset points",
+                    "ha": ("right", "center", "left")[dx + 1],
+                    "va": ("top", "center", "bottom")[dy + 1],
+                    "arrowprops": _LEADER_LINE_STYLE if distance > _NAME_DISTANCES[0] else None,
+                }
+                names.append(
+                    Text(rows["delta"][i], rows["gamma"][i], name, layer="names", fontsize=size, zorder=6, **style)
                 )
                 occupied.append(box)
                 break
+    return names
 
 
 class _Box(NamedTuple):

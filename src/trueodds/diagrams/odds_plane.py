@@ -1,4 +1,4 @@
-"""Base class of the diagrams of shifts δ and slopes γ of the log odds, whose point (1, 1) leaves predictions unchanged."""
+"""Base class of the diagrams of shifts δ and slopes γ of the log odds, of which (1, 1) changes no prediction."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.marks import Line, Mark, PanelSize, VLine
 from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
@@ -465,7 +466,7 @@ class RecalibrationLinesPlot(Diagram):
     figure_size = (6.4, 5.0)
 
     def default_title(self) -> str:
-        """The question that the diagram answers, its default title."""
+        """The question that the diagram answers."""
         return "How would recalibration change each prediction?"
 
     def axis_labels(self) -> tuple[str, str]:
@@ -473,61 +474,42 @@ class RecalibrationLinesPlot(Diagram):
         x = "Posterior probability of calibration"
         return x, "Confidence" if self.lens == "confidence" else "Probability"
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """Events and non-events, each if it is drawn."""
-        from matplotlib.lines import Line2D
-
-        if not self.has("lines"):
-            return []
-        event_label, non_event_label = ("correct", "incorrect") if self.lens == "confidence" else ("event", "no event")
-        entries: list[tuple[Any, str]] = []
-        if self.table["outcome"].any():
-            entries.append((Line2D([], [], linewidth=1.6, **_EVENT_LINE_STYLE), event_label))
-        if not self.table["outcome"].all():
-            entries.append((Line2D([], [], linewidth=1.6, **_NONEVENT_LINE_STYLE), non_event_label))
-        return entries
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        from matplotlib.collections import LineCollection
-
-        rows, panel_row = self.rows(panel), self.panel_values(panel)
-        size, width = styling.font_size(ax), styling.size_in_inches(ax)[0]
-        styling.style_axes(ax, size)
-        n_points = int(panel_row["path_points"])
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """Path points along x, probabilities along y."""
+        rows = self.rows(panel)
+        styling.style_axes(ax, size.font_size)
         ax.set_ylim(-0.02, 1.02)
-        ticks = np.arange(6) / 5 if styling.size_in_inches(ax)[1] > 1.6 else np.arange(3) / 2
-        ax.set_yticks(ticks, [f"{100 * tick:.0f}\u00a0%" for tick in ticks])
+        ax.set_yticks(np.arange(6) / 5 if size.height > 1.6 else np.arange(3) / 2)
+        ax.yaxis.set_major_formatter(styling.format_percent_tick)
         ax.grid(False, axis="x")
-        if self.has("path_points"):
-            for position in rows["place"][:n_points]:
-                ax.axvline(position, color=styling.INSIDE_BAR_COLOR, linewidth=1.2, zorder=1, label="path points")
         # Panels share their axes, so all have the ticks of the panel with the most path points; labels prefer own rows.
         path_positions, first = np.unique(np.concatenate([rows["place"], self.table["place"]]), return_index=True)
-        point_columns = {
-            name: np.concatenate([rows[name], self.table[name]])[first] for name in ("path_point", "posterior")
-        }
-        names = np.array(point_columns["path_point"], dtype=object)
+        names, posteriors = (
+            np.concatenate([rows[name], self.table[name]])[first] for name in ("path_point", "posterior")
+        )
         if (self.table["path_point"] == "fit").any():
             names[1] = "fit"  # correct for all panels
-        self._label_path_points(ax, path_positions, names, point_columns["posterior"])
-        if not self.has("lines"):
-            return
-        points = np.stack([rows["place"], rows["probability"]], axis=1).reshape(-1, n_points, 2)
-        outcomes, opacity = rows["outcome"][::n_points], rows["opacity"][::n_points]
-        # In the order of the probabilities, so that neither outcome hides the other.
-        order = np.argsort(points[:, 0, 1], kind="stable")
-        marks = [_EVENT_LINE_STYLE if event else _NONEVENT_LINE_STYLE for event in outcomes[order]]
-        lines = LineCollection(
-            list(points[order]),
-            linewidths=(rows["width"][::n_points][order] * (1.0 if width > 3.4 else 0.75)).tolist(),
-            colors=[mark["color"] for mark in marks],
-            linestyles=[mark["linestyle"] for mark in marks],
-            alpha=opacity[order].tolist(),
-            zorder=3,
-            label="lines",
-        )
-        ax.add_collection(lines, autolim=False)
+        self._label_path_points(ax, path_positions, names, posteriors)
+
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """The path points and the lines, in the order of the probabilities, so that neither outcome hides the other."""
+        rows = self.rows(panel)
+        n_points, scale = int(self.panels["path_points"][panel]), (1.0 if size.width > 3.4 else 0.75)
+        place = rows["place"].reshape(-1, n_points)
+        probability = rows["probability"].reshape(-1, n_points)
+        outcomes, labels = rows["outcome"][::n_points], ("no event", "event")
+        if self.lens == "confidence":
+            labels = "incorrect", "correct"
+        marks: list[Mark] = [
+            VLine(place[0], layer="path_points", color=styling.INSIDE_BAR_COLOR, linewidth=1.2, zorder=1)
+        ]
+        rank = np.argsort(np.argsort(probability[:, 0], kind="stable"))
+        for i in np.argsort(~outcomes, kind="stable"):  # events first, as in the legend
+            line = {"linewidth": scale * rows["width"][i * n_points], "alpha": rows["opacity"][i * n_points]}
+            line |= _EVENT_LINE_STYLE if outcomes[i] else _NONEVENT_LINE_STYLE
+            line |= {"zorder": 3 + rank[i] / len(rank), "key": {"linewidth": 1.6, "alpha": 1}}
+            marks.append(Line(place[i], probability[i], layer="lines", label=labels[int(outcomes[i])], **line))
+        return marks
 
     def _label_path_points(self, ax: Any, path_positions: Any, names: Any, posteriors: Any) -> None:
         """Label each path point with its name and posterior probability, on one line if there is no room for two."""

@@ -19,6 +19,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_level
+from trueodds.diagrams._style.marks import Band, HLine, Line, Mark, PanelSize, Points, draw_marks
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import is_significant, wilson_intervals
 from trueodds.diagrams.recipe import BinnedRecipe
@@ -306,15 +307,13 @@ def correctness_view(data: Predictions | Tally) -> View | None:
 # Okabe & Ito, from dark to light so that runs differ in grayscale too. Further runs share one color.
 _RUN_COLORS = (styling.INSIDE_COLOR, styling.OUTSIDE_COLOR, "#009E73", "#222222", "#CC79A7", "#E69F00")
 _RUN_MARKERS = ("o", "s", "^", "D", "v", "P")
-_PART_TITLES = (("log_loss", "Log loss"), ("accuracy", "Accuracy"), ("ece", "ECE"), ("pvalue", "p-value"))
+_PART_TITLES = {"log_loss": "Log loss", "accuracy": "Accuracy", "ece": "ECE", "pvalue": "p-value"}
 _MAX_NAME_WIDTH = 120.0  # largest width in points of the name of a run in the legend
 _GAP_X, _GAP_Y = 0.62, 0.36  # inches between the parts, with room for tick labels, and for a title
 _MAX_EPOCHS_WITH_MARKERS = 25  # a line over more epochs has no markers
 _LOWEST_LOSS_STYLE: dict[str, Any] = {
     "marker": "*", "markersize": 11, "color": "#FFD23F", "markeredgecolor": "#222222", "markeredgewidth": 0.8
 }  # fmt: skip
-_NOISE_FLOOR_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
-_THRESHOLD_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (4, 2)), "linewidth": 1.0}
 
 
 class TrainingPlot(Diagram):
@@ -326,7 +325,7 @@ class TrainingPlot(Diagram):
     has_inset_axes = True
 
     def default_title(self) -> str:
-        """The question that the diagram answers, its default title."""
+        """The question that the diagram answers."""
         return "Is the model calibrated when its log loss is lowest?"
 
     def axis_labels(self) -> tuple[str, str]:
@@ -337,34 +336,6 @@ class TrainingPlot(Diagram):
     def runs(self) -> list[str]:
         """The names of the runs, in order."""
         return [str(run) for run in dict.fromkeys(self.table["run"])]
-
-    def legend(self) -> list[tuple[Any, str]]:
-        """The runs and the other marks."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        entries: list[tuple[Any, str]] = []
-        runs = self.runs
-        if 1 < len(runs) <= len(_RUN_COLORS):
-            entries += [
-                (
-                    Line2D([], [], markersize=4, **_run_style(i, len(runs))),
-                    styling.shorten_text(run, _MAX_NAME_WIDTH, 8.5),
-                )
-                for i, run in enumerate(runs)
-            ]
-        elif len(runs) > 1:
-            entries.append((Line2D([], [], **_run_style(0, len(runs))), f"{len(runs)} runs"))
-        if self.has("lowest_log_loss"):
-            entries.append((Line2D([], [], linestyle="none", **_LOWEST_LOSS_STYLE), "lowest log loss"))
-        if self.has("noise_floor"):
-            entries.append((Line2D([], [], **_NOISE_FLOOR_STYLE), "noise floor"))
-        level = self.settings["level"]
-        if self.has("threshold"):
-            entries.append((Line2D([], [], **_THRESHOLD_STYLE), f"p = {100 * (1 - level):.3g}\u00a0%"))
-        if self.has("intervals"):
-            entries.append((Patch(facecolor=styling.MUTED_COLOR, alpha=0.22), f"{format_level(level)} interval"))
-        return entries or [(Line2D([], [], **_run_style(0, 1)), "each epoch")]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw the four parts as inset axes, positioned in data coordinates."""
@@ -377,62 +348,59 @@ class TrainingPlot(Diagram):
         # Titles of the upper parts and the axis label below stay inside; only tick labels are outside the axes.
         top_margin, bottom_margin = min(0.22 / axes_height, 0.15), min(0.17 / axes_height, 0.12)
         width, height = (1 - gap_x) / 2, (1 - gap_y - top_margin - bottom_margin) / 2
-        for i, (column, title) in enumerate(_PART_TITLES):
+        for i, (column, title) in enumerate(_PART_TITLES.items()):
             row, column_number = divmod(i, 2)
             left, bottom = column_number * (width + gap_x), bottom_margin + (1 - row) * (height + gap_y)
             # In data coordinates: where a legend is put above, the limits grow and the parts make room.
             part_axes = ax.inset_axes((left, bottom, width, height), transform=ax.transData)
             part_axes.set_label(column)
-            self._draw_part(part_axes, rows, column, title)
+            _set_part_axes(part_axes, rows, column, title)
+            draw_marks(part_axes, [mark for mark in self._part_marks(rows, column) if self.has(mark.layer)])
             if row == 0:
                 part_axes.tick_params(labelbottom=False)
             else:
                 part_axes.set_xlabel("Epoch", fontsize=styling.font_size(ax), color=styling.TEXT_COLOR, labelpad=2)
 
-    def _draw_part(self, ax: Any, rows: dict[str, Array], column: str, title: str) -> None:
-        """Draw the column of the table that one part shows, for all runs."""
-        size = styling.font_size(ax)
-        styling.style_axes(ax, size)
-        max_width = styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0]
-        ax.set_title(styling.shorten_text(title, max_width, size + 0.5, "bold"), loc="left", pad=3, fontsize=size + 0.5,
-                     fontweight="bold", color=styling.TEXT_COLOR)  # fmt: skip
-        runs = self.runs
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """The marks of all parts, which make the legend."""
+        return [mark for column in _PART_TITLES for mark in self._part_marks(self.rows(panel), column)]
+
+    def _part_marks(self, rows: Mapping[str, Array], column: str) -> list[Mark]:
+        """The column of the table that one part shows: a line for each run, and what belongs to it."""
+        runs, level = self.runs, self.settings["level"]
+        lines, bands, floors, lowest = list[Mark](), list[Mark](), list[Mark](), list[Mark]()
+        dotted = {"linestyle": (0, (1, 1.4)), "linewidth": 1.4, "zorder": 2, "key": {"color": styling.MUTED_COLOR}}
         for i, run in enumerate(runs):
             run_rows = {name: values[rows["run"] == run] for name, values in rows.items()}
-            self._draw_run(ax, run_rows, column, _run_style(i, len(runs)))
-        if column == "pvalue" and self.has("threshold"):
-            ax.axhline(1 - self.settings["level"], zorder=2, label="threshold", **_THRESHOLD_STYLE)
-        _set_scales(ax, rows, column)
+            epoch, is_lowest = run_rows["epoch"], run_rows["lowest_log_loss"]
+            # Infinite and missing values leave a gap in the line.
+            values, style = _replace_infinite(run_rows[column]), _run_style(i, len(runs))
+            markers = {"markersize": 3} if len(values) <= _MAX_EPOCHS_WITH_MARKERS else {"marker": ""}
+            key = style | {"markersize": 4}
+            lines.append(Line(epoch, values, label=_run_label(run, runs), zorder=3, key=key, **(style | markers)))
+            if f"{column}_low" in run_rows:
+                ends = (_replace_infinite(run_rows[f"{column}_{end}"]) for end in ("low", "high"))
+                band = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
+                band |= {"layer": "intervals", "label": f"{format_level(level)} interval"}
+                bands.append(Band(epoch, *ends, key={"color": styling.MUTED_COLOR, "alpha": 0.22}, **band))
+            if column == "ece":
+                floor = dotted | {"color": style["color"], "layer": "noise_floor", "label": "noise floor"}
+                floors.append(Line(epoch, run_rows["noise_floor"], **floor))
+            star = _LOWEST_LOSS_STYLE | {"layer": "lowest_log_loss", "label": "lowest log loss"}
+            lowest.append(Points(epoch[is_lowest], values[is_lowest], zorder=5, clip_on=False, **star))
+        marks = [*lines, *lowest, *floors, *bands]
+        if column == "pvalue":
+            dashed = {"color": styling.MUTED_COLOR, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 2}
+            label = f"p = {100 * (1 - level):.3g}\u00a0%"
+            marks.append(HLine(1 - level, layer="threshold", label=label, **dashed))
+        return marks
 
-    def _draw_run(self, ax: Any, run_rows: dict[str, Array], column: str, style: dict[str, Any]) -> None:
-        """Draw one run: its line, interval, noise floor and the epoch with the lowest log loss."""
-        # Infinite and missing values leave a gap in the line.
-        values = _replace_infinite(run_rows[column])
-        marker_style = {"markersize": 3} if len(values) <= _MAX_EPOCHS_WITH_MARKERS else {"marker": ""}
-        ax.plot(run_rows["epoch"], values, label="run", zorder=3, **(style | marker_style))
-        if self.has("intervals") and f"{column}_low" in run_rows:
-            low, high = _replace_infinite(run_rows[f"{column}_low"]), _replace_infinite(run_rows[f"{column}_high"])
-            ax.fill_between(
-                run_rows["epoch"], low, high, color=style["color"], alpha=0.15, linewidth=0, label="interval"
-            )
-        if self.has("noise_floor") and column == "ece":
-            ax.plot(
-                run_rows["epoch"],
-                run_rows["noise_floor"],
-                zorder=2,
-                label="noise floor",
-                **(_NOISE_FLOOR_STYLE | {"color": style["color"]}),
-            )
-        if self.has("lowest_log_loss"):
-            ax.plot(
-                run_rows["epoch"][run_rows["lowest_log_loss"]],
-                values[run_rows["lowest_log_loss"]],
-                linestyle="none",
-                zorder=5,
-                clip_on=False,
-                label="lowest log loss",
-                **_LOWEST_LOSS_STYLE,
-            )
+
+def _run_label(run: str, runs: Sequence[str]) -> str:
+    """The label of a run in the legend; many runs share one, and a single one has none."""
+    if len(runs) > len(_RUN_COLORS):
+        return f"{len(runs)} runs"
+    return styling.shorten_text(run, _MAX_NAME_WIDTH, 8.5) if len(runs) > 1 else ""
 
 
 def _replace_infinite(values: Array) -> Array:
@@ -447,10 +415,15 @@ def _run_style(i: int, n_runs: int) -> dict[str, Any]:
     return {"color": _RUN_COLORS[i], "linewidth": 1.3, "marker": _RUN_MARKERS[i]}
 
 
-def _set_scales(ax: Any, rows: dict[str, Array], column: str) -> None:
+def _set_part_axes(ax: Any, rows: Mapping[str, Array], column: str, title: str) -> None:
     """Set integer epochs along x, percentages for accuracy, and a logarithmic scale for p-values."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
+    size = styling.font_size(ax)
+    styling.style_axes(ax, size)
+    max_width = styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0]
+    style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": styling.TEXT_COLOR}
+    ax.set_title(styling.shorten_text(title, max_width, size + 0.5, "bold"), loc="left", pad=3, **style)
     epochs = rows["epoch"]
     width, height = styling.size_in_inches(ax)
     epoch_range = float(np.ptp(epochs)) or 1.0
@@ -470,6 +443,7 @@ def _set_scales(ax: Any, rows: dict[str, Array], column: str) -> None:
         return
     ax.yaxis.set_major_locator(MaxNLocator(5 if height > 1 else 3, steps=[1, 2, 2.5, 5, 10]))
     if column == "ece":
-        ax.set_ylim(bottom=0)
+        values = np.concatenate([rows["ece"], rows["noise_floor"]])
+        ax.set_ylim(0, 1.05 * max(values[np.isfinite(values)], default=0.0) or 1.0)
     if column == "accuracy":
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g}\u00a0%"))
+        ax.yaxis.set_major_formatter(styling.format_percent_tick)

@@ -222,7 +222,7 @@ def test_the_baseline_may_be_named_and_of_two_classes_is_the_first():
 
 LAYERS = {
     "ellipses": ("ellipses", "fills"),
-    "intervals": ("intervals of delta", "intervals of gamma"),
+    "intervals": ("intervals",),
     "marks": ("identity", "estimates"),
 }
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from scipy.special import expit, logit
 
 import trueodds as to
@@ -174,22 +174,20 @@ def test_a_setting_without_meaning_is_refused(settings):
 def test_what_is_drawn_is_the_table_and_outcomes_differ_by_color_and_by_dash():
     diagram = RecalibrationLines()([biased(4, 200)])
     ax = diagram.draw().axes[0]
-    (lines,) = (
-        artist for artist in ax.collections if isinstance(artist, LineCollection) and name_of(artist) == "lines"
-    )
-    drawn = np.array(lines.get_segments())
+    # As drawn, from the back to the front.
+    lines = sorted((line for line in ax.lines if name_of(line) == "lines"), key=lambda line: line.get_zorder())
+    drawn = np.array([line.get_xydata() for line in lines])
     t = diagram.table
     want = np.stack([t["place"], t["probability"]], axis=1).reshape(-1, 5, 2)
     order = np.argsort(want[:, 0, 1], kind="stable")
     np.testing.assert_array_equal(drawn, want[order])
     outcomes = t["outcome"][::5][order]
-    colors = [tuple(color[:3]) for color in lines.get_colors()]
-    dashes = [str(dash) for dash in lines.get_linestyles()]
+    colors, dashes = ([value(line) for line in lines] for value in (Line2D.get_color, Line2D.get_linestyle))
     for marks in (colors, dashes):
         assert {m for m, c in zip(marks, outcomes, strict=True) if c}.isdisjoint(
             {m for m, c in zip(marks, outcomes, strict=True) if not c}
         )
-    np.testing.assert_allclose(lines.get_colors()[:, 3], t["opacity"][::5][order])
+    np.testing.assert_allclose([line.get_alpha() for line in lines], t["opacity"][::5][order])
 
 
 def test_path_points_are_labeled_with_their_posteriors():
@@ -340,7 +338,7 @@ def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer):
     full = RecalibrationLines()([biased(4, 100)])
     for diagram, there in ((full, True), (full.less(layer), False)):
         ax = diagram.draw().axes[0]
-        assert any(name_of(artist) == layer.replace("_", " ") for artist in [*ax.collections, *ax.lines]) is there
+        assert any(name_of(artist) == layer for artist in [*ax.collections, *ax.lines]) is there
         assert bool(diagram.legend()) is (there or layer == "path_points")
     full.less(*full.layers).draw().savefig(io.BytesIO())
 

@@ -300,11 +300,11 @@ class LloPosteriorPlot(OddsPlane):
         scale = 1.0 if size.width > 2.4 else 0.7
         levels = self._levels_with_contour
         level_texts = ", ".join(f"{100 * level:.4g}" for level in levels) + "\u00a0%"
-        line = {"color": styling.TEXT_COLOR, "linewidth": 1.2 * scale**2, "zorder": 2, "name": "contour"}
+        line: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2 * scale**2, "zorder": 2}
         for level in levels:
             contour = (rows["kind"] == "contour") & (rows["level"] == level)
             x, y = rows["delta"][contour], rows["gamma"][contour]
-            marks.append(Line(x, y, layer="contours", label=f"posterior {level_texts}", **line))
+            marks.append(Line(x, y, layer="contours", name="contour", label=f"posterior {level_texts}", **line))
 
         def points(kind: str, label: str, style: dict[str, Any], zorder: float, **more: Any) -> Points:
             """The marked maps of this kind, inside the axes or at their edge."""

@@ -29,13 +29,13 @@ class OddsPlane(Diagram):
 
     def unchanged_lines(self) -> list[Mark]:
         """The lines that cross in (1, 1)."""
-        style = {"color": styling.MUTED_COLOR, "linewidth": 0.9, "zorder": 1.5}
+        style: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 0.9, "zorder": 1.5}
         return [HLine(1, **style), VLine(1, **style)]
 
 
 def empty_panel(text: str, size: PanelSize) -> list[Mark]:
     """A text in the middle of a panel that shows nothing else."""
-    style = {"ha": "center", "va": "center", "color": styling.MUTED_COLOR, "fontsize": size.font_size}
+    style: dict[str, Any] = {"ha": "center", "va": "center", "color": styling.MUTED_COLOR, "fontsize": size.font_size}
     return [Text(0.5, 0.5, text, xycoords="axes fraction", **style)]
 
 

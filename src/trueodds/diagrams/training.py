@@ -369,30 +369,30 @@ class TrainingPlot(Diagram):
         """The column of the table that one part shows: a line for each run, and what belongs to it."""
         runs, level = self.runs, self.settings["level"]
         lines, bands, floors, lowest = list[Mark](), list[Mark](), list[Mark](), list[Mark]()
-        dotted = {"linestyle": (0, (1, 1.4)), "linewidth": 1.4, "zorder": 2, "key": {"color": styling.MUTED_COLOR}}
+        dotted: dict[str, Any] = {"layer": "noise_floor", "label": "noise floor", "linestyle": (0, (1, 1.4))}
+        dotted |= {"linewidth": 1.4, "zorder": 2, "key": {"color": styling.MUTED_COLOR}}
         for i, run in enumerate(runs):
             run_rows = {name: values[rows["run"] == run] for name, values in rows.items()}
             epoch, is_lowest = run_rows["epoch"], run_rows["lowest_log_loss"]
             # Infinite and missing values leave a gap in the line.
             values, style = _replace_infinite(run_rows[column]), _run_style(i, len(runs))
             markers = {"markersize": 3} if len(values) <= _MAX_EPOCHS_WITH_MARKERS else {"marker": ""}
-            key = style | {"markersize": 4}
-            lines.append(Line(epoch, values, label=_run_label(run, runs), zorder=3, key=key, **(style | markers)))
+            line = style | markers | {"name": "run", "label": _run_label(run, runs), "zorder": 3}
+            lines.append(Line(epoch, values, key=style | {"markersize": 4}, **line))
             if f"{column}_low" in run_rows:
                 ends = (_replace_infinite(run_rows[f"{column}_{end}"]) for end in ("low", "high"))
                 band = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
                 band |= {"layer": "intervals", "label": f"{format_level(level)} interval"}
                 bands.append(Band(epoch, *ends, key={"color": styling.MUTED_COLOR, "alpha": 0.22}, **band))
             if column == "ece":
-                floor = dotted | {"color": style["color"], "layer": "noise_floor", "label": "noise floor"}
-                floors.append(Line(epoch, run_rows["noise_floor"], **floor))
+                floors.append(Line(epoch, run_rows["noise_floor"], color=style["color"], **dotted))
             star = _LOWEST_LOSS_STYLE | {"layer": "lowest_log_loss", "label": "lowest log loss"}
             lowest.append(Points(epoch[is_lowest], values[is_lowest], zorder=5, clip_on=False, **star))
         marks = [*lines, *lowest, *floors, *bands]
         if column == "pvalue":
-            dashed = {"color": styling.MUTED_COLOR, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 2}
+            dashed: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (4, 2)), "linewidth": 1.0}
             label = f"p = {100 * (1 - level):.3g}\u00a0%"
-            marks.append(HLine(1 - level, layer="threshold", label=label, **dashed))
+            marks.append(HLine(1 - level, layer="threshold", label=label, zorder=2, **dashed))
         return marks
 
 

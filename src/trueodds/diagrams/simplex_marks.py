@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_level, format_share
+from trueodds.diagrams._style.formatting import format_share
+from trueodds.diagrams._style.marks import Arrows, Mark, PanelSize
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 
@@ -36,30 +37,96 @@ class ArrowDiagram(Diagram):
         """How to read the arrows, below them."""
         return "Tail: predicted, head: observed", ""
 
+    @property
+    def shows_significance(self) -> tuple[bool, bool]:
+        """Whether some cell of the drawn panels is significant, and whether some is not."""
+        cells, n_significant = (self.panels[name][:MAX_PANELS] for name in ("cells", "cells_beyond"))
+        return bool(n_significant.sum()), bool((cells > n_significant).any())
 
-def draw_arrows(ax: Any, tail: Array, head: Array, arrow_kind: str, **style: Any) -> Any:
-    """Draw arrows between points (cells, 2) in true length; an arrow too short for a head is a dot.
+    def arrow_marks(
+        self, panel: int, tail: Array, head: Array, size: PanelSize, order: Array, opacity: Array | float = 1.0
+    ) -> list[Mark]:
+        """The significant arrows, in front, and the others, in this order of the cells, (cells,).
 
-    `arrow_kind` is ``"beyond"`` for significant cells, whose arrows are thick, or ``"faded"`` for the others.
+        `tail` and `head` are (cells, 2). The `opacity` of the others is reduced where rows are few.
+        """
+        from matplotlib.patheffects import withStroke
+
+        rows, panel_row = self.rows(panel), self.panel_values(panel)
+        scale = float(np.interp(size.width, (1.2, 4.0), (0.6, 1.0)))
+        criterion = f" ({self.level_text}, {'Holm' if self.settings['simultaneous'] else 'unadjusted'})"
+        names_criterion = self.shows_significance[0] and self.has("arrows")
+        opacity = np.broadcast_to(opacity, len(order))
+        beyond, faded = order[rows["beyond"][order]], order[~rows["beyond"][order]]
+        outlined: dict[str, Any] = {"path_effects": [withStroke(linewidth=1.0, foreground="white")], "minlength": 2.4}
+        return [
+            Arrows(
+                tail[beyond], head[beyond], layer="arrows", name="beyond", label=f"significant{criterion}", zorder=3,
+                width=scale * ARROW_WIDTHS["beyond"], color=SIGNIFICANT_COLOR, alpha=opacity[beyond], **outlined,
+            ),
+            Arrows(
+                tail[faded], head[faded], layer="faded", label=f"not significant{'' if names_criterion else criterion}",
+                width=scale * ARROW_WIDTHS["faded"], color=FADED_COLOR, key={"linewidth": 1.0, "markersize": 4.5},
+                alpha=opacity[faded] * arrow_opacity(rows, panel_row)[faded], zorder=2.2,
+            ),
+        ]  # fmt: skip
+
+    def shade_label(self) -> tuple[str, dict[str, Any]]:
+        """The label of the shades of the cells, and the style of its entry in the legend."""
+        panel_row = self.panel_values(0)
+        low, high = format_share(panel_row["share_low"]), format_share(panel_row["share_high"])
+        key = {"facecolor": scale_colors(np.array([0.6]))[0], "edgecolor": styling.AXIS_LINE_COLOR}
+        return f"share: {low} to {high}" + (", log" if panel_row["share_log"] else ""), key
+
+    def has_color_key(self, size: PanelSize) -> bool:
+        """Whether there is room for the color key; the legend contains its ends, too."""
+        return self.has("key") and self.has("cells") and size.width > 1.5
+
+
+class CellDots(Mark):
+    """Dots of different areas and colors, as a patch in the legend: `CellDots(x, y, areas, colors=…)`."""
+
+    def __init__(self, x: Array, y: Array, areas: Array | float, *, colors: Sequence[str], **style: Any) -> None:
+        super().__init__(x, y, areas, linewidths=0.6, **style)
+        self.colors = colors
+
+    def draw(self, ax: Any) -> Iterable[Any]:
+        """Draw the dots."""
+        x, y, areas = self.coordinates
+        return [ax.scatter(x, y, s=areas, c=list(self.colors), **self.style)]
+
+    def legend_handle(self) -> Any:
+        """A patch in the style of `key`."""
+        from matplotlib.patches import Patch
+
+        return Patch(**self.key)
+
+
+class ColorKey(Mark):
+    """A bar of all shades with labeled ends in a box of the plane: `ColorKey(left, bottom, width, height, low, high)`.
+
+    `low` and `high` are the shares of the lightest and the darkest shade.
     """
-    from matplotlib.patheffects import withStroke
 
-    scale = float(np.interp(styling.size_in_inches(ax)[0], (1.2, 4.0), (0.6, 1.0)))
-    return ax.quiver(
-        *tail.T,
-        *(head - tail).T,
-        angles="xy",
-        scale_units="xy",
-        scale=1,
-        units="inches",
-        width=scale * ARROW_WIDTHS[arrow_kind],
-        headwidth=3.6,
-        headlength=4.2,
-        headaxislength=3.8,
-        minlength=2.4 if arrow_kind == "beyond" else 1.0,
-        path_effects=[withStroke(linewidth=1.0, foreground="white")] if arrow_kind == "beyond" else [],
-        **{"color": SIGNIFICANT_COLOR if arrow_kind == "beyond" else FADED_COLOR, "label": arrow_kind} | style,
-    )
+    def draw(self, ax: Any) -> Iterable[Any]:
+        """Draw the bar in axes of its own."""
+        from matplotlib.colors import ListedColormap
+
+        left, bottom, width, height, low, high = (float(x[0]) for x in self.coordinates)
+        bar = ax.inset_axes((left, bottom, width, height), transform=ax.transData, zorder=4)
+        steps = np.linspace(0, 1, 64)
+        shades = ListedColormap(scale_colors(steps))
+        bar.imshow(steps[:, None], cmap=shades, origin="lower", aspect="auto", extent=(0, 1, 0, 1))
+        bar.set_xticks([])
+        bar.yaxis.tick_right()
+        bar.set_yticks([0, 1], [format_share(low), format_share(high)])
+        ticks = {"labelsize": styling.font_size(ax) - 1.5, "labelcolor": styling.MUTED_COLOR, "length": 2, "pad": 2}
+        bar.tick_params(color=styling.AXIS_LINE_COLOR, **ticks)
+        for side in bar.spines.values():
+            side.set_color(styling.AXIS_LINE_COLOR)
+            side.set_linewidth(0.6)
+        bar.set_label("key")
+        return []
 
 
 def cell_colors(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> list[str]:
@@ -83,62 +150,6 @@ def dot_areas(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> Array
     return np.asarray(DOT_AREAS[0] + (DOT_AREAS[1] - DOT_AREAS[0]) * position)
 
 
-def key_fits(ax: Any) -> bool:
-    """Whether there is room for the color key; the legend contains its ends, too."""
-    return styling.size_in_inches(ax)[0] > 1.5
-
-
-def draw_key(ax: Any, panel_row: Mapping[str, Any], box: tuple[float, float, float, float], size: float) -> Any:
-    """Draw the color key as a bar in data coordinates with labeled ends."""
-    from matplotlib.colors import ListedColormap
-
-    bar = ax.inset_axes(box, transform=ax.transData, zorder=4)
-    bar.set_label("key")
-    steps = np.linspace(0, 1, 64)
-    bar.imshow(
-        steps[:, None], cmap=ListedColormap(scale_colors(steps)), origin="lower", aspect="auto", extent=(0, 1, 0, 1)
-    )
-    bar.set_xticks([])
-    bar.yaxis.tick_right()
-    bar.set_yticks([0, 1], [format_share(panel_row["share_low"]), format_share(panel_row["share_high"])])
-    bar.tick_params(
-        labelsize=size - 1.5, labelcolor=styling.MUTED_COLOR, length=2, pad=2, color=styling.AXIS_LINE_COLOR
-    )
-    for side in bar.spines.values():
-        side.set_color(styling.AXIS_LINE_COLOR)
-        side.set_linewidth(0.6)
-    return bar
-
-
-def legend_entries(diagram: Diagram) -> list[tuple[Any, str]]:
-    """The legend entries of significant arrows, other arrows, and shades of cells, each if it is drawn."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    panel_row, level = diagram.panel_values(0), format_level(diagram.settings["level"])
-    correction = "Holm" if diagram.settings["simultaneous"] else "unadjusted"
-    suffix = f" ({level}, {correction})"
-    entries: list[tuple[Any, str]] = []
-    has_significant, has_insignificant = significance_shown(diagram)
-    if has_significant and diagram.has("arrows"):
-        arrow = Line2D([], [], color=SIGNIFICANT_COLOR, linewidth=2.0, marker=">", markersize=6.0)
-        entries.append((arrow, f"significant{suffix}"))
-    if has_insignificant and diagram.has("faded"):
-        arrow = Line2D([], [], color=FADED_COLOR, linewidth=1.0, marker=">", markersize=4.5)
-        entries.append((arrow, "not significant" if entries else f"not significant{suffix}"))
-    if diagram.has("cells"):
-        low, high = format_share(panel_row["share_low"]), format_share(panel_row["share_high"])
-        text = f"share: {low} to {high}" + (", log" if panel_row["share_log"] else "")
-        entries.append((Patch(facecolor=scale_colors(np.array([0.6]))[0], edgecolor=styling.AXIS_LINE_COLOR), text))
-    return entries
-
-
-def significance_shown(diagram: Diagram) -> tuple[bool, bool]:
-    """Whether some cell of the drawn panels is significant, and whether some is not."""
-    cells, n_significant = (diagram.panels[name][:MAX_PANELS] for name in ("cells", "cells_beyond"))
-    return bool(n_significant.sum()), bool((cells > n_significant).any())
-
-
 def corner_names(panel_row: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of a panel's corners."""
     count = sum(name.startswith("corner_") for name in panel_row)
@@ -156,12 +167,12 @@ def hide_axes(ax: Any) -> None:
     ax.set_facecolor("none")
 
 
-def points_per_unit(ax: Any, *, width_in_units: float, height_in_units: float, is_single_panel: bool) -> float:
+def points_per_unit(size: PanelSize, *, width_in_units: float, height_in_units: float, is_single_panel: bool) -> float:
     """Smallest number of points per data unit if the axes show the given width and height in data units.
 
     In a figure of its own (`is_single_panel`), title and legend may still reduce the height of the axes.
     """
-    width, height = (styling.POINTS_PER_INCH * length for length in styling.size_in_inches(ax))
+    width, height = (styling.POINTS_PER_INCH * length for length in (size.width, size.height))
     header_share = min(45 / height, 0.45) if is_single_panel else 0.0
     return min(width / width_in_units, (1 - header_share) * height / height_in_units)
 

@@ -21,6 +21,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_level, format_percent, format_share
+from trueodds.diagrams._style.marks import Line, Mark, PanelSize, Text
 from trueodds.diagrams._style.publication import PublicationSize
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import (
@@ -139,65 +140,80 @@ class TetrahedronDiagram(simplex_marks.ArrowDiagram):
     figure_size = (6.4, 5.8)
 
     def default_title(self) -> str:
-        """The question that the diagram answers, its default title."""
+        """The question that the diagram answers."""
         return "Do the observed frequencies of the four outcomes match the predictions?"
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """The arrows and shades."""
-        from matplotlib.lines import Line2D
+    @property
+    def _corners(self) -> Array:
+        """The directions right, up and near of the corners, (4, 3)."""
+        return simplex_geometry.projection_matrix(self.settings["azimuth"], self.settings["elevation"])
 
-        return simplex_marks.legend_entries(self) or [(Line2D([], [], linestyle="none"), "")]
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw the tetrahedron from its viewing angles."""
-        rows, panel_row = self.rows(panel), self.panel_values(panel)
-        corners = simplex_geometry.projection_matrix(self.settings["azimuth"], self.settings["elevation"])
-        size = styling.font_size(ax)
-        has_key = self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """Axes without ticks that contain the tetrahedron, the names of its corners and the key."""
         simplex_marks.hide_axes(ax)
-        _draw_edges(ax, corners)
-        self._draw_cells(ax, rows, panel_row, corners)
-        names = simplex_marks.corner_names(panel_row)
-        low, high = _view_limits(ax, names, corners, size)
-        if has_key:
-            simplex_marks.draw_key(ax, panel_row, (high[0] + 0.02, -0.02, 0.04, 0.4), size)
-            points = simplex_marks.points_per_unit(
-                ax, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
-            )
-            high = high[0] + 0.06 + 4 * size / points, high[1]
-        points_per_edge = simplex_marks.points_per_unit(
-            ax, width_in_units=high[0] - low[0], height_in_units=high[1] - low[1], is_single_panel=True
-        )
-        _draw_names(ax, names, corners, size, points_per_edge)
-        simplex_marks.EqualAspect(ax, low, high)
+        low, high, key_width = self._limits(panel, size)
+        simplex_marks.EqualAspect(ax, low, (high[0] + key_width, high[1]))
 
-    def _draw_cells(self, ax: Any, rows: dict[str, Array], panel_row: dict[str, Any], corners: Array) -> None:
-        """Draw the dots of the cells, and their arrows in the shown layers, at the projected `corners` (4, 3)."""
+    def _limits(self, panel: int, size: PanelSize) -> tuple[tuple[float, float], tuple[float, float], float]:
+        """The lower left and the upper right corner of a box with the names, and the width of the key beside it."""
+        corners, font_size = self._corners, size.font_size
+        points_per_edge = simplex_marks.points_per_unit(
+            size, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
+        )
+        line = (1.35 * font_size + 5) / points_per_edge
+        low, high = corners[:, :2].min(axis=0) - line, corners[:, :2].max(axis=0) + line
+        for name, (x, y, _) in zip(simplex_marks.corner_names(self.panel_values(panel)), corners, strict=True):
+            name_width = min(styling.text_width(name, font_size, "bold") / points_per_edge, MAX_NAME_WIDTH)
+            width_beside = name_width + 7 / points_per_edge
+            alignment = _name_alignment(x, y)[0]
+            left, right = {
+                "left": (0.0, width_beside), "right": (width_beside, 0.0), "center": (name_width / 2, name_width / 2)
+            }[alignment]  # fmt: skip
+            low[0], high[0] = min(low[0], x - left), max(high[0], x + right)
+        key_width = 0.06 + 4 * font_size / points_per_edge if self.has_color_key(size) else 0.0
+        return (float(low[0]), float(low[1])), (float(high[0]), float(high[1])), key_width
+
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """The arrows and dots of the cells, near ones over far ones, the edges, the key of the shades, and names."""
+        rows, panel_row, corners = self.rows(panel), self.panel_values(panel), self._corners
         tail, head = (stack_outcomes(rows, name) @ corners for name in ("mean_prediction", "outcome_frequency"))
-        order = np.argsort(tail[:, 2], kind="stable")  # near cells are drawn over far ones
+        order = np.argsort(tail[:, 2], kind="stable")
         opacity = 0.4 + 0.6 * (tail[:, 2] + CIRCUMRADIUS) / (2 * CIRCUMRADIUS)
-        if self.has("cells"):
-            colors = np.array(simplex_marks.cell_colors(rows, panel_row))
-            ax.scatter(
-                *tail[order, :2].T,
-                s=simplex_marks.dot_areas(rows, panel_row)[order] * min(styling.size_in_inches(ax)[0] / 4.5, 1.0) ** 2,
-                c=colors[order].tolist(),
-                edgecolors="#53616E",
-                linewidths=0.6,
-                zorder=2,
-                label="cells",
-            )
-        for layer, mask, arrow_kind, z in (
-            ("faded", ~rows["beyond"], "faded", 2.2),
-            ("arrows", rows["beyond"], "beyond", 3),
-        ):
-            selected = order[mask[order]]
-            if self.has(layer) and len(selected):
-                artist = simplex_marks.draw_arrows(ax, tail[selected, :2], head[selected, :2], arrow_kind, zorder=z)
-                artist.set_alpha(
-                    opacity[selected]
-                    * (simplex_marks.arrow_opacity(rows, panel_row)[selected] if arrow_kind == "faded" else 1.0)
-                )
+        label, key = self.shade_label()
+        colors = np.array(simplex_marks.cell_colors(rows, panel_row))[order].tolist()
+        areas = simplex_marks.dot_areas(rows, panel_row)[order] * min(size.width / 4.5, 1.0) ** 2
+        dots: dict[str, Any] = {"colors": colors, "edgecolors": "#53616E", "key": key, "zorder": 2}
+        marks = [
+            *self.arrow_marks(panel, tail[:, :2], head[:, :2], size, order, opacity),
+            simplex_marks.CellDots(tail[order, 0], tail[order, 1], areas, layer="cells", label=label, **dots),
+        ]
+        for (a, b), is_hidden in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners), strict=True):
+            style: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.8} if is_hidden else {"linewidth": 1.1}
+            style |= {"name": "hidden edge" if is_hidden else "edge", "zorder": 1 if is_hidden else 1.5}
+            marks.append(Line(*corners[[a, b], :2].T, color="#7A7A7A", **style))
+        if self.has_color_key(size):
+            right = self._limits(panel, size)[1][0]
+            ends = panel_row["share_low"], panel_row["share_high"]
+            marks.append(simplex_marks.ColorKey(right + 0.02, -0.02, 0.04, 0.4, *ends, layer="key"))
+        return marks + self._corner_names(panel, size)
+
+    def _corner_names(self, panel: int, size: PanelSize) -> list[Mark]:
+        """Each outcome outside its corner; names behind the tetrahedron are paler."""
+        low, high, key_width = self._limits(panel, size)
+        points_per_edge = simplex_marks.points_per_unit(
+            size, width_in_units=high[0] + key_width - low[0], height_in_units=high[1] - low[1], is_single_panel=True
+        )
+        marks: list[Mark] = []
+        names = simplex_marks.corner_names(self.panel_values(panel))
+        for name, (x, y, depth) in zip(names, self._corners, strict=True):
+            dx, dy = _outward_direction(x, y)
+            horizontal, vertical = _name_alignment(x, y)
+            color = styling.TEXT_COLOR if depth > -0.5 * CIRCUMRADIUS else styling.MUTED_COLOR
+            style: dict[str, Any] = {"color": color, "fontsize": size.font_size, "fontweight": "bold", "zorder": 5}
+            style |= {"xytext": (5 * dx, 5 * dy), "textcoords": "offset points", "ha": horizontal, "va": vertical}
+            text = styling.shorten_text(name, MAX_NAME_WIDTH * points_per_edge, size.font_size, "bold")
+            marks.append(Text(x, y, text, **style))
+        return marks
 
     def interactive_html(self, *, script: bool = True) -> str:
         """An HTML fragment with the tetrahedron, rotated by mouse, touch and arrow keys, and the table of its cells.
@@ -223,32 +239,6 @@ class TetrahedronDiagram(simplex_marks.ArrowDiagram):
             super()._write(path, publication)
 
 
-def _draw_edges(ax: Any, corners: Array) -> None:
-    """Draw the edges between the projected `corners` (4, 3); hidden ones are dashed."""
-    for (a, b), is_hidden in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners), strict=True):
-        style: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.8} if is_hidden else {"linewidth": 1.1}
-        label = "hidden edge" if is_hidden else "edge"
-        ax.plot(*corners[[a, b], :2].T, color="#7A7A7A", zorder=1 if is_hidden else 1.5, label=label, **style)
-
-
-def _view_limits(ax: Any, names: tuple[str, ...], corners: Array, size: float) -> tuple[tuple[float, float], ...]:
-    """The lower and upper limits of the axes that contain the tetrahedron with its names."""
-    points_per_edge = simplex_marks.points_per_unit(
-        ax, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
-    )
-    line = (1.35 * size + 5) / points_per_edge
-    low, high = corners[:, :2].min(axis=0) - line, corners[:, :2].max(axis=0) + line
-    for name, (x, y, _) in zip(names, corners, strict=True):
-        name_width = min(styling.text_width(name, size, "bold") / points_per_edge, MAX_NAME_WIDTH)
-        width_beside = name_width + 7 / points_per_edge
-        alignment = _name_alignment(x, y)[0]
-        left, right = {
-            "left": (0.0, width_beside), "right": (width_beside, 0.0), "center": (name_width / 2, name_width / 2)
-        }[alignment]  # fmt: skip
-        low[0], high[0] = min(low[0], x - left), max(high[0], x + right)
-    return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
-
-
 def _outward_direction(x: float, y: float) -> tuple[float, float]:
     """The direction from a corner to its name: away from the center, or up if the corner is the center."""
     distance = np.hypot(x, y)
@@ -261,26 +251,6 @@ def _name_alignment(x: float, y: float) -> tuple[str, str]:
     horizontal = "left" if dx > 0.5 else "right" if dx < -0.5 else "center"
     vertical = "bottom" if dy > 0.5 else "top" if dy < -0.5 else "center"
     return horizontal, vertical
-
-
-def _draw_names(ax: Any, names: tuple[str, ...], corners: Array, size: float, points_per_edge: float) -> None:
-    """Write each outcome outside its corner; names behind the tetrahedron are paler."""
-    for name, (x, y, depth) in zip(names, corners, strict=True):
-        dx, dy = _outward_direction(x, y)
-        horizontal, vertical = _name_alignment(x, y)
-        ax.annotate(
-            styling.shorten_text(name, MAX_NAME_WIDTH * points_per_edge, size, "bold"),
-            (x, y),
-            xytext=(5 * dx, 5 * dy),
-            textcoords="offset points",
-            ha=horizontal,
-            va=vertical,
-            fontsize=size,
-            fontweight="bold",
-            color=styling.TEXT_COLOR if depth > -0.5 * CIRCUMRADIUS else styling.MUTED_COLOR,
-            zorder=5,
-            parse_math=False,
-        )
 
 
 SVG_SCALE = 300  # length of a side of the tetrahedron in SVG units

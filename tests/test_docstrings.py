@@ -12,6 +12,7 @@ import pytest
 import trueodds as to
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.docstrings import docstring_sections
+from trueodds.core.results import Result
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
@@ -159,3 +160,29 @@ def test_see_also_names_methods_as_their_functions_take_them(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in METHODS if not name.startswith("calibrator")])
 def test_the_example_of_a_method_imports_no_module_of_the_library(name: str) -> None:
     assert "from trueodds." not in sections(METHODS[name])["Examples"]
+
+
+def results() -> list[type]:
+    """Every class of results."""
+    for function in FUNCTIONS.values():
+        inspect.signature(function)  # loads the module
+    classes = [Result]
+    for cls in classes:
+        classes += [
+            sub for sub in cls.__subclasses__() if sub.__module__.startswith("trueodds.") and sub not in classes
+        ]
+    return classes
+
+
+def test_every_method_and_property_that_users_reach_has_a_docstring() -> None:
+    classes = [value for name in to.__all__ if inspect.isclass(value := getattr(to, name))]
+    reached = {*classes, *METHODS.values(), *map(load_class, CLASSES), *results()}
+    bare = [
+        f"{cls.__module__}.{cls.__qualname__}.{name}"
+        for cls in reached
+        for name in dir(cls)
+        if not name.startswith("_")
+        and (inspect.isroutine(value := inspect.getattr_static(cls, name)) or isinstance(value, property))
+        and not inspect.getdoc(getattr(cls, name) if inspect.isroutine(value) else value)
+    ]
+    assert bare == []

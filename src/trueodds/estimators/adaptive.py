@@ -29,7 +29,6 @@ class RangeSums(EqualWeightSums):
         return super().gap_weights() if self.binned.n.min() >= MIN_RANGE_ROWS else None
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw on the ranges of the view."""
         if not (self.bin_weight > 0).all():
             return super().statistic(w, wp, wy)
         return BinSums._average_gaps(self, w / self.bin_weight, self._bin_gaps(w, wp, wy), self.has_min_count)
@@ -88,5 +87,4 @@ class AdaptiveError(AverageError):
         return RangeSums(self, view, self.cells(view))
 
     def partition_for(self, view: View) -> Partition:
-        """Equal-mass ranges by default."""
         return self.partition or DEFAULT_RANGES

@@ -86,11 +86,9 @@ class AnswerOrAbstain(ProperScore):
         return float(weighted_sum(view.w, utilities) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Smallest probability inside the logarithm, if given."""
         return {"min_prob": self.min_prob} if self.min_prob else {}
 
     def notes(self, view: View) -> list[Note]:
-        """Notes on wrong answers with confidence 1 and on rows affected by `min_prob`."""
         counted = view.w > 0
         log_complement = view.log_P[:, 0]
         n_wrong = int((np.isneginf(log_complement) & (view.y < 1) & counted).sum())

@@ -105,11 +105,9 @@ class BinnedError(HasPartition, Estimator):
         return view.cached(partition, lambda: partition.fit(view))
 
     def partition_for(self, view: View) -> Partition:
-        """The partition of the settings, or the default for this view."""
         return self.partition or default_partition(view)
 
     def value(self, view: View) -> float:
-        """The calibration error of the view."""
         return self.bin_sums(view).value()
 
     def values(self, views: Sequence[View]) -> Array:
@@ -137,11 +135,9 @@ class BinnedError(HasPartition, Estimator):
         return None if self.partition_for(view).uses_outcomes else self.bin_sums(view)
 
     def mean_gap_share(self, view: View) -> float:
-        """Share of the absolute mean gap that bounds the error from below."""
         return 0.0 if view.joint else self.bin_sums(view).mean_gap_share()
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Partition, distance and order that were used."""
         partition, bin_sums = self.partition_for(view), self.bin_sums(view)
         binned, is_maximum = bin_sums.binned, np.isinf(self.order)
         has_bin_rule = getattr(partition, "bins", None) in BIN_RULES
@@ -164,7 +160,6 @@ class BinnedError(HasPartition, Estimator):
         return {"over": float(gap[gap > 0].sum()), "under": float(np.abs(gap[gap < 0]).sum())}
 
     def notes(self, view: View) -> list[Note]:
-        """Notes on bins with few rows."""
         binned = self.bin_sums(view).binned
         n_small = int((binned.n < 10).sum())
         note_list = [small_bins_note(n_small, len(binned.n))] if n_small else []
@@ -241,7 +236,6 @@ class BinSums:
         return self.error.order == 1 and not self.view.joint and str(self.distance) == "tv"
 
     def value(self) -> float:
-        """The error of the view."""
         w, y, p = self.binned.w, self.binned.y, self.binned.p
         gap, eligible = self.distance(p[None], y[None], self.view.joint), self.binned.n >= self.error.min_count
         return float(self._average_gaps(w[None], gap, eligible)[0])

@@ -145,7 +145,6 @@ class Corp(DistinctScoreError):
         return statistic
 
     def value(self, view: View) -> float:
-        """The miscalibration term MCB."""
         return view.cached(self, lambda: self.parts(view)["mcb"])
 
     def parts(self, view: View) -> dict[str, float]:
@@ -203,11 +202,9 @@ class Corp(DistinctScoreError):
         return by_rank.find_rows(view.p, scores, np.arange(len(s)) if len(s) == len(w) else group_starts(w, len(s)))
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The proper score whose decomposition is computed."""
         return {"score": self.score}
 
     def notes(self, view: View) -> list[Note]:
-        """Note if the score is infinite."""
         if self.score != "log_loss" or np.isfinite(self.value(view)):
             return []
         text = (

@@ -120,7 +120,6 @@ class CostRegret(OutOfSampleGain):
         return parts
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The costs, calibrator and folds."""
         cost = getattr(self.cost, "__name__", "a function") if callable(self.cost) else self.cost
         if isinstance(cost, np.ndarray):
             cost = "a table per row, {} actions, {} classes".format(*cost.shape[1:])
@@ -128,7 +127,6 @@ class CostRegret(OutOfSampleGain):
         return settings | ({"actions": self.actions} if self.actions else {}) | super().settings_used(view)
 
     def notes(self, view: View) -> list[Note]:
-        """The notes of cross-fitting, and a note if no action changes."""
         note_list = super().notes(view)
         if view.n_rows > 1 and self.parts(view)["changed"] == 0:
             note_list.append(Note("TN138", "Recalibration changes no action, so the regret is 0."))

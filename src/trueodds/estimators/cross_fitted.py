@@ -89,12 +89,10 @@ class CrossFitted(OutOfSampleGain):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that the public functions may pass."""
         return (*dataclass_settings(cls), "score")
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> CrossFitted | ScoreRegret:
-        """Create the error of a distance, or the regret of a proper score."""
         if settings.get("score") is None:
             settings.pop("score", None)
             return cls(**settings)
@@ -129,7 +127,6 @@ class CrossFitted(OutOfSampleGain):
         }
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The distance, calibrator and folds."""
         return {"distance": self.distance, **super().settings_used(view)}
 
     def _direction(self, P: Array, recalibrated: Array) -> Array:
@@ -218,11 +215,9 @@ class ScoreRegret(OutOfSampleGain):
         return _brier_by_outcome(out_of_fold.P) - _brier_by_outcome(out_of_fold.recalibrated)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The score, calibrator and folds."""
         return {"score": self.score, **super().settings_used(view)}
 
     def notes(self, view: View) -> list[Note]:
-        """The notes of cross-fitting, and the mixture with the uniform distribution."""
         note_list = super().notes(view)
         if self.score == "log_loss":
             text = (

@@ -65,7 +65,6 @@ class _DebiasedError(HasPartition, Estimator):
         return view.binned(view.cached(self.partition, lambda: self.partition.fit(view)))
 
     def cell_statistic(self, view: View) -> CellStatistic:
-        """The statistic for draws, on bins that do not depend on the labels."""
         require_one_score(view, self.name)
         return BinCells(view, self.partition, self.statistic_from_bins)
 
@@ -78,7 +77,6 @@ class _DebiasedError(HasPartition, Estimator):
         return self.value(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The bins that were used."""
         binned = self.binned(view)
         settings: dict[str, Any] = {"partition": str(self.partition)}
         if getattr(self.partition, "bins", None) in BIN_RULES:
@@ -86,7 +84,6 @@ class _DebiasedError(HasPartition, Estimator):
         return settings | {"occupied_bins": len(binned.w), "smallest_bin": int(binned.n.min())}
 
     def notes(self, view: View) -> list[Note]:
-        """Notes if the value is negative or bins hold a single row."""
         binned, note_list = self.binned(view), []
         if n_single := int((~has_pairs(binned.w, binned.sums("ww"))).sum()):
             text = f"{n_single} of {len(binned.w)} occupied bins hold a single row, which does not separate noise"
@@ -102,7 +99,6 @@ class _DebiasedError(HasPartition, Estimator):
         return [*note_list, *single_bin_note(view, binned)]
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """Notes on the numbers of views with a negative or undefined value."""
         errors, notes = np.array([self.signed_value(view) for view in views]), []
         if n_undefined := int(np.isnan(errors).sum()):
             text = f"In {n_undefined} of {count_views(views)} no bin holds two rows, so the value is undefined."
@@ -197,7 +193,6 @@ class DebiasedL2(_DebiasedError):
         return float(_clipped_root(np.asarray(self.signed_value(view))))
 
     def notes(self, view: View) -> list[Note]:
-        """Adds a note if finer bins show an error that cancels within these bins."""
         note_list = super().notes(view)
         if self.form == "t_mn" and self.partition == DEFAULT_PARTITION and len(view):
             note_list += finer_bins_note(view, view.cached(self.partition, lambda: self.partition.fit(view)))
@@ -233,7 +228,6 @@ class DebiasedL2(_DebiasedError):
         return statistic
 
     def interval_estimator(self) -> Estimator:
-        """Return the plug-in estimator on the same bins."""
         return RootMeanSquareError(self.partition)
 
     def statistic_from_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
@@ -254,7 +248,6 @@ class DebiasedL2(_DebiasedError):
         return _average_bins(w, ww, divide_or_zero(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The form and the bins as used."""
         return {**super().settings_used(view), "form": self.form}
 
     def parts(self, view: View) -> dict[str, float]:
@@ -319,7 +312,6 @@ class DebiasedL1(_DebiasedError):
         return self.cell_statistic(view).value()
 
     def interval_estimator(self) -> Estimator:
-        """Return the plug-in estimator on the same bins."""
         return BinnedError(self.partition)
 
     def statistic_from_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:

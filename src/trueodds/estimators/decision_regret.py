@@ -77,12 +77,10 @@ class DecisionRegret(Estimator):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *dataclass_settings(CostRegret))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> DecisionRegret | CostRegret:
-        """Create the regret of the worst task, or of the task with the given costs."""
         partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         if settings.get("cost") is None:
             settings.pop("cost", None)
@@ -105,7 +103,6 @@ class DecisionRegret(Estimator):
         return CostRegret(**settings)
 
     def value(self, view: View) -> float:
-        """The regret in the worst task."""
         return self._worst_task_cells(view).value()
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
@@ -119,7 +116,6 @@ class DecisionRegret(Estimator):
         return {"two_actions": float(regret)} | ({"threshold": float(threshold)} if regret > 0 else {})
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The partition, and the thresholds of the worst task."""
         bins = self._worst_task_cells(view)
         worst = bins.worst_tasks()
         ends = (worst.lower_threshold, worst.upper_threshold)
@@ -167,11 +163,9 @@ class WorstTaskCells:
         return WorstTasks(*_regret_envelope(*_bin_rates(*sums))[0].tolist())
 
     def value(self) -> float:
-        """The regret of the view."""
         return self.worst_tasks().regret
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The regret of each draw from its sums per bin."""
         return np.asarray(_regret_envelope(*_bin_rates(w, wp, wy))[:, REGRET])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:

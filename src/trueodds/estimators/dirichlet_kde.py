@@ -87,11 +87,9 @@ class DirichletError(Estimator):
 
     @property
     def norm_power(self) -> float:  # type: ignore[override]
-        """No root is taken."""
         return float(self.order)
 
     def value(self, view: View) -> float:
-        """The error of the rows of the view."""
         return self.cell_statistic(view).value()
 
     def cell_statistic(self, view: View) -> ComparedRows:
@@ -106,13 +104,11 @@ class DirichletError(Estimator):
         return (rows.draw_errors(resamples, rng)[None], "sampled rows") if rows.n_sampled and len(views) == 1 else None
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Order, bandwidth and smallest probability that were used."""
         rows = self.cell_statistic(view)
         used = {} if rows.has_single_row else {"bandwidth": rows.bandwidth}
         return {"order": self.order, **used, "min_prob": self.min_prob}
 
     def notes(self, view: View) -> list[Note]:
-        """Notes on missing neighbors, replaced zeros and subsampling."""
         rows = self.cell_statistic(view)
         if rows.has_single_row:
             return [Note("TN118", "The error is undefined for a single row, because it compares pairs of rows.")]
@@ -185,7 +181,6 @@ class ComparedRows:
         return np.float64 if len(self.rows) <= MAX_DOUBLE_PRECISION_ROWS else np.float32
 
     def value(self) -> float:
-        """The error of the view."""
         if self.has_single_row:
             return float("nan")
         w = self.w / self.w.sum()

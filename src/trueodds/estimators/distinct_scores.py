@@ -45,7 +45,6 @@ class DistinctScoreError(Estimator):
         raise NotImplementedError
 
     def value(self, view: View) -> float:
-        """The error at the distinct scores of the view."""
         return view.cached(self, lambda: self.score_statistic(view).value())
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
@@ -53,7 +52,6 @@ class DistinctScoreError(Estimator):
         return self.score_statistic(view)
 
     def score_statistic(self, view: View) -> CellStatistic:
-        """Return the sums of a view from which the error and its draws are computed."""
         return DistinctScores(self, view)
 
 
@@ -98,7 +96,6 @@ class DistinctScores:
 
     @cached_property
     def size(self) -> int:
-        """Number of groups of scores."""
         return len(self.groups.mean_scores)
 
     @cached_property

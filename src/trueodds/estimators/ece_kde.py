@@ -142,7 +142,6 @@ class KernelDensityError(DistinctScoreError):
         return ReflectedKernelSums(scores, KERNELS[self.kernel], width, low, high, grid)
 
     def score_statistic(self, view: View) -> SmoothedCurve:
-        """The integral over a fine grid, and over a coarser one for draws."""
         return SmoothedCurve(self, view)
 
     def evaluate_selections(self, selections: RowSelections) -> Array:
@@ -220,7 +219,6 @@ class KernelDensityError(DistinctScoreError):
         return np.asarray(scale * powers ** (1 / self.order))
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Bandwidth setting, kernel, range and order."""
         low, high = self.span(view)
         return {
             "bandwidth": self.bandwidth,
@@ -235,7 +233,6 @@ class KernelDensityError(DistinctScoreError):
         return {"bandwidth": self.width(view)} if isinstance(self.bandwidth, str) else {}
 
     def notes(self, view: View) -> list[Note]:
-        """Notes if Silverman's bandwidth is the minimum, or if the beta kernel loses rows."""
         note_list = []
         if self.bandwidth == "silverman" and silverman_bandwidth(view) == MIN_BANDWIDTH:
             text = (

@@ -29,7 +29,6 @@ class VoteMean(Mean):
     null_draws_of: ClassVar[str] = "votes"
 
     def row_scores(self, view: View) -> Array:
-        """Value of the comparison for each row."""
         require_single_rows(view, self.name)
         return self.row_values(*predicted_and_voted_shares(view), view)
 
@@ -44,7 +43,6 @@ class VoteMean(Mean):
         return {"median_votes": float(np.median(view.votes[view.w > 0]))}
 
     def notes(self, view: View) -> list[Note]:
-        """Notes on the number of votes."""
         y, votes = view.y[view.w > 0], self.parts(view).get("median_votes")
         if votes is None and ((y > 0) & (y < 1)).any():
             text = (
@@ -69,7 +67,6 @@ class VoteMean(Mean):
         return []
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """Notes for several views, which share the same votes."""
         return self.notes(views[0])
 
 
@@ -136,7 +133,6 @@ class EntropyError(VoteMean):
         return np.abs(values) if self.signed else values
 
     def row_values(self, P: Array, vote_shares: Array, view: View) -> Array:
-        """Difference of each row, or its absolute value."""
         gap = self._entropy_differences(P, vote_shares, view)
         return gap if self.signed else np.abs(gap)
 
@@ -149,7 +145,6 @@ class EntropyError(VoteMean):
         return mean_differences | super().parts(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Whether differences are signed, the base of the logarithm and the correction."""
         return {"signed": self.signed, "base": str(self.base), "correction": self.correction}
 
     def _entropy_differences(self, P: Array, vote_shares: Array, view: View) -> Array:
@@ -214,7 +209,6 @@ class DistributionError(VoteMean):
     lower_bound: ClassVar[float] = 0.0
 
     def row_values(self, P: Array, vote_shares: Array, view: View) -> Array:
-        """Total variation of each row."""
         return np.asarray(np.abs(P - vote_shares).sum(axis=1) / 2)
 
 
@@ -286,7 +280,6 @@ class RankAgreement(VoteMean):
         return {"tie_rate": float(weighted_sum(view.w[view.w > 0], tied) / view.total)} | super().parts(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """How classes with equally many votes are ranked."""
         return {"ties": self.ties}
 
 

@@ -77,7 +77,6 @@ class HumanDistance(VoteMean):
     name: ClassVar[str] = "human_distance"
 
     def row_values(self, P: Array, vote_shares: Array, view: View) -> Array:
-        """Squared distance of each row minus the noise of its votes."""
         return np.square(P - vote_shares).sum(axis=1) - _vote_noise(vote_shares, view)
 
     def expected_if_calibrated(self, view: View) -> float | None:
@@ -106,7 +105,6 @@ class HumanDistance(VoteMean):
         return parts | super().parts(view)
 
     def notes(self, view: View) -> list[Note]:
-        """Note if the noise of some votes cannot be subtracted."""
         y = view.y[view.w > 0]
         if view.votes is None and _has_shares(y).any():
             text = "The number of votes is unknown, so their noise is not subtracted and the value is too high."

@@ -91,11 +91,9 @@ class InstanceError(Estimator):
         return calibrated_means
 
     def value(self, view: View) -> float:
-        """Return the error from the four sums of the view."""
         return float(self.error_from_sums(distance_sums(view, self.name), self.empty_side_values((np.nan, np.nan))))
 
     def cell_statistic(self, view: View) -> CellStatistic:
-        """The error for draws, from groups of equal or neighboring scores."""
         return ScoreGroupSums(self, view)
 
     def parts(self, view: View) -> dict[str, float]:
@@ -104,7 +102,6 @@ class InstanceError(Estimator):
         return {"ice_pos": float(event_distance), "ice_neg": float(non_event_distance)}
 
     def notes(self, view: View) -> list[Note]:
-        """Note if all rows or no rows have the event."""
         events, _, non_events, _ = distance_sums(view, self.name)
         if events > 0 and non_events > 0:
             return []
@@ -112,7 +109,6 @@ class InstanceError(Estimator):
         return [Note("TN130", f"The event occurred in {frequency}: {self._empty_side_text(side)}.")]
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """Note on the number of views in which all rows or no rows have the event."""
         one_sided = [view.name for view in views if InstanceError().notes(view)]
         if not one_sided:
             return []
@@ -183,7 +179,6 @@ class MacroError(InstanceError):
         return (0.0, 0.0) if self.empty == "zero" else calibrated_means
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The value if no row is correct or no row is wrong."""
         return {"empty": self.empty}
 
     def parts(self, view: View) -> dict[str, float]:
@@ -191,7 +186,6 @@ class MacroError(InstanceError):
         return {"ice": InstanceError().value(view), **super().parts(view)}
 
     def notes(self, view: View) -> list[Note]:
-        """Note if all rows or no rows have the event, or would have it under calibration."""
         note_list = super().notes(view)
         p = view.p[view.w > 0]
         if self.empty == "nan" and ((p == 0).all() or (p == 1).all()):
@@ -284,7 +278,6 @@ class ScoreGroupSums:
         return self.error.value(self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw."""
         return self.error.error_from_sums(self._sums(w, wy), self.empty_side_values)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:

@@ -112,14 +112,12 @@ class IntegratedIndex(DistinctScoreError):
         return smoother if self.span is None else replace(smoother, span=float(self.span))
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The smoother and its span, if it has one."""
         return {
             "smoother": self.smoother,
             **({} if self.smoother == "isotonic" else {"span": self._local_smoother().span}),
         }
 
     def notes(self, view: View) -> list[Note]:
-        """Note if few outcomes of one kind make the curve unstable."""
         n_events = float((view.n * view.y).sum())
         rarer = round(min(n_events, view.n_rows - n_events))
         if rarer >= MIN_STABLE_OUTCOMES:

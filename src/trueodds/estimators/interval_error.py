@@ -91,7 +91,6 @@ class IntervalError(DistinctScoreError):
         return statistic
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The width of the intervals, or "auto" for the best one."""
         return {"bandwidth": self.bandwidth}
 
     def parts(self, view: View) -> dict[str, float]:

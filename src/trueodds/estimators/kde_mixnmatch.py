@@ -122,7 +122,6 @@ class MixNMatchError(DistinctScoreError):
         return np.where(event_weights.sum(axis=-1) > 0, _trapezoid(gap) / _trapezoid(density), mean_prediction)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Kernel, order, and the grid of the draws."""
         return {"kernel": "triweight", "order": self.order, "draws": f"{N_DRAW_CELLS} cells"}
 
     def parts(self, view: View) -> dict[str, float]:
@@ -131,7 +130,6 @@ class MixNMatchError(DistinctScoreError):
         return {} if bandwidth is None else {"bandwidth": bandwidth}
 
     def notes(self, view: View) -> list[Note]:
-        """Note if the bandwidth cannot be computed."""
         bandwidth = MixNMatchScores(self, view).bandwidth
         if bandwidth is None:
             return [Note("TN117", "No event was observed, so there is no bandwidth. The error is the mean prediction.")]

@@ -79,7 +79,6 @@ class LaplaceError(DistinctScoreError):
         return lambda _w, wp, wy: _kernel_norm(wy - wp, decay)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The bandwidth."""
         return {"bandwidth": float(self.bandwidth)}
 
 
@@ -188,7 +187,6 @@ class MeanEmbeddingError(LaplaceError):
         return statistic
 
     def score_statistic(self, view: View) -> CellStatistic:
-        """Return the sums at each score, or those of each row for the unbiased form."""
         return self._pairs(view) if self.form == "unbiased" and not view.joint else super().score_statistic(view)
 
     def plug_in_value(self, view: View) -> float:
@@ -212,11 +210,9 @@ class MeanEmbeddingError(LaplaceError):
         return twofold_values / 2, unit
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Bandwidth and form of the error."""
         return {**super().settings_used(view), "form": self.form}
 
     def notes(self, view: View) -> list[Note]:
-        """Notes on the limits of the form for these rows."""
         if self.form == "unbiased":
             return self._twofold_skce.notes(view)
         if self.form == "biased":

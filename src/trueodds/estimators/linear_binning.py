@@ -104,12 +104,10 @@ class LinearBinError(DistinctScoreError):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that the public functions may pass."""
         return ("bins", "partition", "range", "mapping", "closed", "weights")
 
     @classmethod
     def from_settings(cls, _name: str, *, partition: str = "uniform", **settings: Any) -> LinearBinError:
-        """Create the estimator from public settings, where `base` is called `partition`."""
         return cls(base=check("partition", partition, Base, "uniform"), **settings)
 
     def score_statistic(self, view: View) -> LinearSums:
@@ -173,7 +171,6 @@ class LinearBinError(DistinctScoreError):
         return min(k, max(round(view.n_represented), 1)) if self.base == "equal-mass" else k
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Bins, range and mapping as used."""
         settings: dict[str, Any] = {"partition": f"{self.base} {self.bins}" + (" on [1/K, 1]" if self.range else "")}
         settings |= {"bins": self.n_bins(view), "mapping": self.mapping}
         if self.mapping == "one-bin":
@@ -181,7 +178,6 @@ class LinearBinError(DistinctScoreError):
         return settings | ({"weights": self.weights} if self.weights == "swapped" else {})
 
     def notes(self, view: View) -> list[Note]:
-        """Note if the swapped weights of the released code are used."""
         if self.weights == "linear":
             return []
         return [Note("TN113", "The nearer center has the smaller weight, which reproduces a bug of the released code.")]

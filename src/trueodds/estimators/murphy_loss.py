@@ -76,11 +76,9 @@ class MurphyLoss(ProperScore):
         return float(weighted_sum(view.w, self._cost(view, _float64_scores(view))) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The threshold of the decision."""
         return {"threshold": float(self.threshold)}
 
     def notes(self, view: View) -> list[Note]:
-        """Note on rows whose score equals the threshold."""
         n_equal = int(((_float64_scores(view) == self.threshold) & (view.w > 0)).sum())
         text = (
             f"{n_equal:,} {'prediction equals' if n_equal == 1 else 'predictions equal'} the threshold"

@@ -112,7 +112,6 @@ class NetBenefit(ProperScore):
         return {"treat_all": float(treat_all_net_benefit(event_rate, self.threshold)), "treated": treated}
 
     def notes(self, view: View) -> list[Note]:
-        """Note if the value depends on few events or few nonevents."""
         count, noun = self._fewest_outcomes(view)
         if count >= MIN_OUTCOMES:
             return []
@@ -140,7 +139,6 @@ class NetBenefit(ProperScore):
         return min((events, "events"), (nonevents, "nonevents"))
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The threshold of the decision, and the reference if it is not to treat no one."""
         settings: dict[str, Any] = {"threshold": float(self.threshold)}
         return settings | ({"reference": self.reference} if self.reference != "none" else {})
 

@@ -31,7 +31,6 @@ class _StatisticOfTotals(Estimator):
         raise NotImplementedError
 
     def value(self, view: View) -> float:
-        """The statistic of the two rates of the view."""
         observed, expected = self._rates(view)
         return float(self.statistic_from_totals(np.array(1.0), np.array(expected), np.array(observed)))
 
@@ -181,7 +180,6 @@ class ObservedExpected(_StatisticOfTotals):
         return 1.0 if self._rates(view)[1] > 0 else None
 
     def notes(self, view: View) -> list[Note]:
-        """Note if no event was expected, or if predictions and outcomes seem not to belong together."""
         observed, expected = self._rates(view)
         if expected > 0:
             if observed == 0 or MIN_PLAUSIBLE_RATIO <= observed / expected <= 1 / MIN_PLAUSIBLE_RATIO:
@@ -205,11 +203,9 @@ class Totals:
         self.size = 1
 
     def value(self) -> float:
-        """The statistic of the view."""
         return self.estimator.value(self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The statistic of each draw."""
         return self.estimator.statistic_from_totals(w[..., 0], wp[..., 0], wy[..., 0])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:

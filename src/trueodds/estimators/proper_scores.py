@@ -88,7 +88,6 @@ class Brier(DecomposableScore):
     decompositions: ClassVar[tuple[str, ...]] = ("murphy", "ferro-fricker", "calibration-refinement")
 
     def row_scores(self, view: View) -> Array:
-        """The score of each row."""
         return scores.brier(view.p, view.outcomes)
 
     def value(self, view: View) -> float:
@@ -171,11 +170,9 @@ class LogLoss(DecomposableScore):
     min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def row_scores(self, view: View) -> Array:
-        """The score of each row."""
         return scores.log_loss_from_logs(view.log_P, view.Y, self.min_prob) if self.min_prob else _log_scores(view)
 
     def value(self, view: View) -> float:
-        """The weighted mean."""
         loss = self.row_scores(view)
         return float(weighted_sum(view.w[view.w > 0], loss[view.w > 0]) / view.total)
 
@@ -195,11 +192,9 @@ class LogLoss(DecomposableScore):
         return calibration_refinement_terms(scores.log_loss, cells, divergence, within_cells)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Smallest probability and decomposition, if given."""
         return super().settings_used(view) | ({"min_prob": self.min_prob} if self.min_prob else {})
 
     def notes(self, view: View) -> list[Note]:
-        """Notes on outcomes with predicted probability 0 and on rows affected by `min_prob`."""
         counted = view.w > 0
         impossible = int((np.isinf(_log_scores(view)) & counted).sum())
         note_list = []
@@ -310,7 +305,6 @@ class Spherical(ProperScore):
     lens: ClassVar[str | None] = "canonical"
 
     def row_scores(self, view: View) -> Array:
-        """The score of each row."""
         require_single_rows(view, self.name)
         return _spherical_loss(view, view.y)
 
@@ -385,7 +379,6 @@ class RankedProbability(ProperScore):
     normalize: bool = False
 
     def row_scores(self, view: View) -> Array:
-        """The score of each row."""
         return self._row_losses(view, view.y)
 
     def expected_if_calibrated(self, view: View) -> float:
@@ -393,7 +386,6 @@ class RankedProbability(ProperScore):
         return float(weighted_sum(view.w, self._row_losses(view, view.p)) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Whether the sum is divided by the number of cuts."""
         return {"normalize": bool(self.normalize)}
 
     def _row_losses(self, view: View, y: Array) -> Array:

@@ -101,7 +101,6 @@ class RecalibratedMeasure(Estimator):
         return estimator.value(recalibrated_view)
 
     def notes(self, view: View) -> list[Note]:
-        """Note if nothing can be fitted."""
         if view.n_rows > 1:
             return []
         return [Note("TN136", "With one row there is no other row to fit on, so the value is undefined.")]
@@ -123,7 +122,6 @@ class _ReportsRecalibration:
     recalibration: Any  # pairs of name and value
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The settings of the measure and of the recalibration."""
         own_settings: dict[str, Any] = super().settings_used(view)  # type: ignore[misc]  # of the estimator
         return own_settings | dict(self.recalibration)
 
@@ -215,12 +213,10 @@ class RecalibratedError(RecalibratedMeasure):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *_settings_of(BinnedError, "partition"), *_settings_of(cls, "error"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> RecalibratedError:
-        """Create the estimator; the settings of the error are passed on to it."""
         own_settings = {name: settings.pop(name) for name in _settings_of(cls, "error") if name in settings}
         return cls(**own_settings, error=BinnedError.from_settings("ece", **settings))
 

@@ -49,7 +49,6 @@ class DecomposableScore(HasPartition, ProperScore):
         return self.terms(view, *self._cells(view)) if self.decomposition else {}
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The decomposition and its cells, if one is selected."""
         if self.decomposition is None:
             return {}
         partition = self.partition or default_partition(view)
@@ -62,7 +61,6 @@ class DecomposableScore(HasPartition, ProperScore):
         }
 
     def notes(self, view: View) -> list[Note]:
-        """Notes on cells of few rows, which bias the terms."""
         if self.decomposition is None:
             return []
         n = self._cells(view)[1].n

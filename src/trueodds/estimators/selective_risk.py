@@ -112,7 +112,6 @@ class AreaUnderRiskCoverage(RiskCoverageMeasure):
     name: ClassVar[str] = "aurc"
 
     def summarize_curve(self, n: Array, errors: Array) -> Array:
-        """The area under the curve."""
         return area_under_curve(n, errors)
 
     def exact_limits(self, view: View, n: float, level: float) -> tuple[float, float] | None:
@@ -183,7 +182,6 @@ class RiskAtCoverage(RiskCoverageMeasure):
         object.__setattr__(self, "name", f"risk@{float(self.coverage):.12g}")
 
     def summarize_curve(self, n: Array, errors: Array) -> Array:
-        """The risk at the coverage."""
         return risk_at_shares(n, errors, np.array([float(self.coverage)]))[..., 0]
 
     def exact_limits(self, view: View, n: float, level: float) -> tuple[float, float] | None:
@@ -192,5 +190,4 @@ class RiskAtCoverage(RiskCoverageMeasure):
         return exact_risk_limits(risk == 1, float(self.coverage) * n, level) if risk in (0.0, 1.0) else None
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The coverage."""
         return {"coverage": float(self.coverage)}

@@ -108,7 +108,6 @@ class SquaredKernelError(Estimator):
         return 2.0 if self.form == "biased" else 1.0
 
     def value(self, view: View) -> float:
-        """The error of the rows of the view."""
         return self.cell_statistic(view).value()
 
     def cell_statistic(self, view: View) -> RowPairs:
@@ -136,7 +135,6 @@ class SquaredKernelError(Estimator):
         return pairs.draw_row_errors(resamples, rng)[None], "rows"
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Form, kernel, bandwidth and block size that were used."""
         pairs = self.cell_statistic(view)
         kernel_name = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
         return {
@@ -147,7 +145,6 @@ class SquaredKernelError(Estimator):
         }
 
     def notes(self, view: View) -> list[Note]:
-        """Note if there are no pairs, or too many of them."""
         pairs = self.cell_statistic(view)
         if pairs.has_no_pairs:
             return [Note("TN118", "The error is undefined for a single row, because it compares pairs of rows.")]
@@ -253,7 +250,6 @@ class RowPairs:
         return self.kernel.diagonal(self.P)
 
     def value(self) -> float:
-        """The error of the view."""
         return self._observed_error(self.form)
 
     def biased(self) -> float:
@@ -289,7 +285,6 @@ class RowPairs:
         return np.asarray(self.value() + self.residual_factor * difference / self._pair_weight(self.form, self.w[None]))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw. If rows are drawn, residuals are repeated as often as the rows."""
         if not len(self.rows):
             return np.full(len(wy), np.nan)
         residuals = (wy - wp) if self.view.joint else (wy - wp)[..., None]

@@ -103,7 +103,6 @@ class SmoothError(DistinctScoreError):
         return statistic
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The bandwidth σ, or "auto" for the fixed point."""
         return {"bandwidth": self.bandwidth}
 
     def parts(self, view: View) -> dict[str, float]:

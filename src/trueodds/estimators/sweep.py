@@ -77,12 +77,10 @@ class SweepError(DistinctScoreError):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that the public functions may pass."""
         return ("partition", "order")
 
     @classmethod
     def from_settings(cls, _name: str, *, partition: str = "equal-mass", **settings: Any) -> SweepError:
-        """Create the estimator from public settings, where `base` is called `partition`."""
         return cls(base=check("partition", partition, Base, "equal-mass"), **settings)
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
@@ -96,7 +94,6 @@ class SweepError(DistinctScoreError):
         return statistic
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Base partition and number of bins."""
         order = "inf" if np.isinf(self.order) else self.order
         return {"partition": f"sweep over {self.base}", "order": order, "occupied_bins": self.bins(view)}
 

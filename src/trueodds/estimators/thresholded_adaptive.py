@@ -77,7 +77,6 @@ class ThresholdedError(HasPartition, Estimator):
     normalize: Literal["kept", "all"] = "kept"
 
     def value(self, view: View) -> float:
-        """The error over the ranges of the kept scores."""
         return ThresholdedSums(self, view).value()
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
@@ -85,7 +84,6 @@ class ThresholdedError(HasPartition, Estimator):
         return None if self.partition.uses_outcomes else ThresholdedSums(self, view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Partition, threshold and normalization that were used."""
         binned = ThresholdedSums(self, view).binned
         return {
             "partition": str(self.partition),
@@ -100,14 +98,12 @@ class ThresholdedError(HasPartition, Estimator):
         return {"kept": float(ThresholdedSums(self, view).binned.w.sum() / view.total)}
 
     def notes(self, view: View) -> list[Note]:
-        """Note if no score is above the threshold, or if ranges hold few rows."""
         binned = ThresholdedSums(self, view).binned
         if n_small := int((binned.n < 10).sum()):
             return [small_bins_note(n_small, len(binned.n))]
         return self.joint_notes([view])
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """Note on views without a score above the threshold."""
         empty_views = [view.name or "the view" for view in views if len(ThresholdedSums(self, view).binned.w) == 0]
         if not empty_views:
             return []
@@ -153,11 +149,9 @@ class ThresholdedSums:
         return w / (max(float(w.sum()), 1e-300) if self.normalizes_above_threshold else total_weight)
 
     def value(self) -> float:
-        """The error of the observed outcomes."""
         return float(self.statistic(*self.sums))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw from its sums per range."""
         return self._normalize(w, np.abs(wp - wy)[..., :-1].sum(axis=-1))
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array:

@@ -113,14 +113,12 @@ class Truthful(DistinctScoreError):
         return {"root": float(np.sqrt(self.value(view)))}
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The form and the number of bins."""
         if self.form == "atb":
             return {"form": "atb"}
         quantiles = QuantileSums(self, view)
         return {"form": "quantile", "bins": quantiles.n_requested_bins, "occupied_bins": len(quantiles.occupied_bins.w)}
 
     def notes(self, view: View) -> list[Note]:
-        """Note if the probabilities select the event."""
         lens_family = view.name.split(":")[0].split("-")[0]  # "rank" for the view "rank:2", "top" for "top-2"
         if lens_family not in ("confidence", "rank", "top"):
             return []
@@ -156,12 +154,10 @@ class QuantileSums:
         return self.view.assign(self.fitted_bins)
 
     def value(self) -> float:
-        """The error of the view."""
         binned = self.occupied_bins
         return float(self.statistic(binned.w, binned.w * binned.p, binned.w * binned.y))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw from its sums per bin."""
         return np.asarray(self.n_requested_bins * ((wp - wy) ** 2).sum(axis=-1) / w.sum(axis=-1) ** 2)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:

@@ -100,7 +100,6 @@ class UtilityError(Estimator):
             object.__setattr__(self, "cost", check_cost(self.cost))
 
     def value(self, view: View) -> float:
-        """Largest gap over all utilities."""
         return max(expectation.value() for expectation in self._expectations(view).values())
 
     def parts(self, view: View) -> dict[str, float]:
@@ -122,7 +121,6 @@ class UtilityError(Estimator):
         return UtilityCells(row, row, [(expectation, expectation.rank) for expectation in expectations])
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The utility and the range of its payoffs."""
         payoffs = [expectation.payoffs for expectation in self._expectations(view).values()]
         setting_name = "cost" if self.cost is not None else "utility"
         setting = getattr(self, setting_name)
@@ -132,7 +130,6 @@ class UtilityError(Estimator):
         }
 
     def notes(self, view: View) -> list[Note]:
-        """Note if the utility does not depend on the outcome."""
         if any(
             (expectation.payoffs != expectation.payoffs[..., :1]).any()
             for expectation in self._expectations(view).values()
@@ -175,7 +172,6 @@ class ExpectedUtility:
         self.rank[order] = np.concatenate(([0], np.cumsum(is_new)))
 
     def value(self) -> float:
-        """Return the range of the cumulative sums of realized minus expected utility, in order of the expectation."""
         view = self.view
         residual = self.residual(view.p.astype(np.float64, copy=False), view.y)
         return float(_cumulative_range(np.bincount(self.rank, view.w * residual)) / view.total)
@@ -251,7 +247,6 @@ class UtilityCells:
         return max(expectation.value() for expectation in self.expectations)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw from its sums per cell."""
         total_weight = w.sum(axis=-1)[..., None]
         return self._largest_gap([residual / total_weight for residual in self._residuals(wp, wy)])
 

@@ -129,7 +129,6 @@ class EmbeddingResiduals:
         return self._quadratic_form(self.locations.residuals((w * (view.y - view.p))[None]))
 
     def value(self) -> float:
-        """The statistic Q of the observed outcomes."""
         return float(self.quadratic_form().q[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:

@@ -96,14 +96,12 @@ class Consistency(HypothesisTest):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings of the test and of all estimators."""
         own_names = dataclass_settings(cls)
         statistic_names = [name for estimator_name in ESTIMATORS.names() for name in _accepted_settings(estimator_name)]
         return tuple(dict.fromkeys([*own_names, *statistic_names]))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Consistency:
-        """Create the test from the settings of `to.test`; all other settings belong to the statistic."""
         own_settings = {name: settings.pop(name) for name in dataclass_settings(cls) if name in settings}
         statistic = own_settings.pop("statistic", "ece")
         if isinstance(statistic, str):

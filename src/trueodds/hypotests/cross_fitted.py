@@ -102,16 +102,13 @@ class CrossFittedTest(ViewTest):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that `to.test` may pass."""
         return ("null", *CrossFitted.setting_names())
 
     @classmethod
     def from_settings(cls, _name: str, null: str = "asymptotic", **settings: Any) -> CrossFittedTest:
-        """Create the test with the estimator of the same name and these settings."""
         return cls(null, statistic=CrossFitted.from_settings(cls.name, **settings))
 
     def error_estimator(self) -> Estimator | None:
-        """The estimator of the gain."""
         return self.statistic
 
     def evaluate(self, view: View) -> ViewResult:
@@ -200,10 +197,8 @@ class DecisionRegretTest(CrossFittedTest):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that `to.test` may pass."""
         return ("null", *dataclass_settings(CostRegret))
 
     @classmethod
     def from_settings(cls, _name: str, null: str = "asymptotic", **settings: Any) -> DecisionRegretTest:
-        """Create the test of the regret with these settings."""
         return cls(null, statistic=CostRegret(**settings))

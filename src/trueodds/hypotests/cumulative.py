@@ -35,7 +35,6 @@ class _CumulativeResidualTest(ViewTest):
     estimator: ClassVar[type[DistinctScoreError]]
 
     def error_estimator(self) -> DistinctScoreError:
-        """The estimator whose value is standardized."""
         return self.estimator()
 
     def upper_tail(self, x: float) -> float:
@@ -135,7 +134,6 @@ class KS(_CumulativeResidualTest):
     start: Literal["both", "below"] = "both"
 
     def error_estimator(self) -> KolmogorovSmirnov:
-        """The error from both ends of the scores, or from below."""
         return KolmogorovSmirnov(start=self.start)
 
     def upper_tail(self, x: float) -> float:

@@ -83,7 +83,6 @@ class DebiasedL2Test(HasPartition, ViewTest):
         self.error_estimator()  # raises InputError for an invalid partition
 
     def error_estimator(self) -> DebiasedL2:
-        """The estimator whose square is T."""
         return DebiasedL2(self.partition)
 
     def evaluate(self, view: View) -> ViewResult:

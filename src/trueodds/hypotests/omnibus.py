@@ -249,7 +249,6 @@ class Omnibus(ViewTest):
         return ViewResult(statistic=float("nan"), pvalue=float("nan"), effect=debiased_rms_error(view, node))
 
     def error_estimator(self) -> Estimator:
-        """The ECE, as the error in probability units."""
         return ESTIMATORS.make("ece", {})
 
     def cell_statistic(self, view: View) -> CellFunction:

@@ -104,7 +104,6 @@ class GroupResiduals:
 
     @property
     def size(self) -> int:
-        """Number of groups that contain rows."""
         return len(self.w)
 
     def statistic(self, _w: Array, wp: Array, wy: Array) -> Array:

@@ -243,7 +243,6 @@ class _NestedVectorCells:
         self.error_function = _scale_error_function([cell[order][self.starts] for cell in cells])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """T of each draw at every scale."""
         residual = np.moveaxis(wy - wp, -1, -2)
         squares = (residual * residual).sum(axis=-2)
         return self.error_function(*(np.add.reduceat(x, self.starts, axis=-1) for x in (w, residual, squares, w)))

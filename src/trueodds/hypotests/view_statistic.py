@@ -58,7 +58,6 @@ class CellFunction:
         return cls(view, np.arange(len(view)), len(view), function)
 
     def value(self) -> float:
-        """The observed statistic."""
         view = self.view
         shape = (1, self.size, view.p.shape[1]) if view.joint else (1, self.size)
         w = np.bincount(self.index, view.w, self.size)
@@ -71,7 +70,6 @@ class CellFunction:
         return sums_by_cell(self.index, x if x.ndim > 1 else x[:, None], self.size, self.view.w)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The statistic of each draw."""
         return self.function(w, wp, wy)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
@@ -87,7 +85,6 @@ class StandardizedStatistic:
 
     @property
     def size(self) -> int:
-        """Number of cells of the statistic."""
         return self.cell_statistic.size
 
     @property
@@ -96,11 +93,9 @@ class StandardizedStatistic:
         return self.cell_statistic.index
 
     def value(self) -> float:
-        """The observed statistic."""
         return self.cell_statistic.value() / self.std_error
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The statistic of each draw."""
         return self.cell_statistic.statistic(w, wp, wy) / self.std_error
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:

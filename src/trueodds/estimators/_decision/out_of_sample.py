@@ -118,7 +118,6 @@ class OutOfSampleGain(Mean):
         return gains
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Calibrator and folds that were used."""
         return {
             "calibrator": self.calibrator_spec(view).name,
             "folds": min(int(self.folds), view.n_rows),
@@ -127,7 +126,6 @@ class OutOfSampleGain(Mean):
         }
 
     def notes(self, view: View) -> list[Note]:
-        """Notes on the target of the interval, and if nothing can be fitted."""
         text = (
             f"The interval is for the part that this calibrator recovers, a lower bound on the full"
             f" {self.recovered_quantity_text}. For a calibrated model, its expected value is"

@@ -37,11 +37,9 @@ class BinCells:
         return self.view.assign(self.fitted_bins)
 
     def value(self) -> float:
-        """The statistic of the view itself."""
         return float(self.bin_statistic(*self.sums))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The statistic of each draw from its sums per bin."""
         return self.bin_statistic(w, wp, wy, w * self.row_weight)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
@@ -76,11 +74,9 @@ class RowCells:
             )
 
     def value(self) -> float:
-        """The statistic of the view itself."""
         return float(self.bin_statistic(*self.sums))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The statistic of each draw from its sums per row or cell."""
         residual = wy - wp
         squares = (
             residual * residual * divide_or_zero(self.row_weight, w)

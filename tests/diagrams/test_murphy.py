@@ -28,8 +28,8 @@ from trueodds.diagrams.murphy_finding import (
     sign_segments,
 )
 from trueodds.estimators.corp import Corp
-from trueodds.estimators.murphy_loss import MurphyLoss
 from trueodds.estimators.proper_scores import Brier
+from trueodds.estimators.threshold_scores import MurphyLoss
 from trueodds.lenses.view import View
 
 QUICK = {"resamples": 99}

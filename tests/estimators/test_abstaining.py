@@ -9,7 +9,7 @@ import pytest
 
 import trueodds as to
 from tests.data.refused import refused
-from trueodds.estimators.answer_or_abstain import AnswerOrAbstain
+from trueodds.estimators.selective_prediction import AnswerOrAbstain
 from trueodds.lenses.view import View
 
 

@@ -19,12 +19,9 @@ from trueodds.binning.sweep import Sweep
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.adaptive import AdaptiveError
-from trueodds.estimators.average_error import AverageError
+from trueodds.estimators.adaptive import AdaptiveError, ThresholdedError
 from trueodds.estimators.base import Estimator
-from trueodds.estimators.binned import BinnedError, MaxError
-from trueodds.estimators.static_error import StaticError
-from trueodds.estimators.thresholded_adaptive import ThresholdedError
+from trueodds.estimators.binned import AverageError, BinnedError, MaxError, StaticError
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

@@ -18,10 +18,9 @@ from trueodds.binning.uniform import Uniform
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators._decision.costs import Costs
 from trueodds.estimators.binned import BinnedError
-from trueodds.estimators.cost_regret import CostRegret
-from trueodds.estimators.decision_regret import DecisionRegret
+from trueodds.estimators.costs import Costs
+from trueodds.estimators.decision_regret import CostRegret, DecisionRegret
 from trueodds.lenses.view import View
 
 

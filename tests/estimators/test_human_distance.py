@@ -15,7 +15,7 @@ from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.human_distance import HumanDistance, project_nonincreasing, squared_distance_to_vote_order
+from trueodds.estimators.human_calibration import HumanDistance, project_nonincreasing, squared_distance_to_vote_order
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand

@@ -13,8 +13,8 @@ import pytest
 import trueodds as to
 from tests.data.refused import refused
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.murphy_loss import MurphyLoss
 from trueodds.estimators.proper_scores import Brier, LogLoss
+from trueodds.estimators.threshold_scores import MurphyLoss
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

@@ -11,8 +11,7 @@ import pytest
 import trueodds as to
 from tests.data.refused import refused
 from trueodds.core.typing import Array
-from trueodds.estimators.murphy_loss import MurphyLoss
-from trueodds.estimators.net_benefit import NetBenefit
+from trueodds.estimators.threshold_scores import MurphyLoss, NetBenefit
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

@@ -18,9 +18,8 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError
-from trueodds.estimators.average_error import AverageError
 from trueodds.estimators.base import Estimator
-from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
+from trueodds.estimators.binned import AverageError, BinnedError, MaxError, RootMeanSquareError
 from trueodds.estimators.ece_kde import MIN_BANDWIDTH, KernelDensityError, silverman_bandwidth, silverman_bandwidths
 from trueodds.estimators.linear_binning import LinearBinError
 from trueodds.kernels.kernel_functions import triweight_transform, triweight_transform_of_multiples

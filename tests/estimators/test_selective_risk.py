@@ -9,7 +9,7 @@ import pytest
 
 import trueodds as to
 from trueodds.core.typing import Array
-from trueodds.estimators.selective_risk import AreaUnderRiskCoverage, RiskAtCoverage
+from trueodds.estimators.selective_prediction import AreaUnderRiskCoverage, RiskAtCoverage
 from trueodds.lenses.selective_risk import selective_risk
 
 # Confidences 0.9, 0.8 (twice), 0.6 and 0.5 (twice); the errors are one of the pair at 0.8 and one of the pair at 0.5.

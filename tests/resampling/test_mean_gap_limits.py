@@ -5,8 +5,7 @@ import pytest
 
 import trueodds as to
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.estimators.average_error import AverageError
-from trueodds.estimators.binned import BinnedError
+from trueodds.estimators.binned import AverageError, BinnedError
 from trueodds.lenses.view import View
 
 ERRORS = ("ece", "sce", "ace", "rmsce", "mce", "debiased_l1", "ece_linear", "smece", "ks", "ecce_r")

@@ -25,7 +25,7 @@ from trueodds.diagrams.model_results import MISSING, Models, match_views
 from trueodds.diagrams.model_styles import legend_name, marks_thresholds, sentence_name
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
-from trueodds.estimators.net_benefit import MIN_OUTCOMES, net_benefit, treat_all_net_benefit
+from trueodds.estimators.threshold_scores import MIN_OUTCOMES, net_benefit, treat_all_net_benefit
 from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import effective_sample_size

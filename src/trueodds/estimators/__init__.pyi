@@ -1,11 +1,12 @@
 # Written by `python -m tests.api.test_public_names`, for type checkers and editors.
 from trueodds.core.registry import Registry as Registry
 from trueodds.estimators.adaptive import AdaptiveError as AdaptiveError
-from trueodds.estimators.answer_or_abstain import AnswerOrAbstain as AnswerOrAbstain
-from trueodds.estimators.average_error import AverageError as AverageError
+from trueodds.estimators.adaptive import ThresholdedError as ThresholdedError
+from trueodds.estimators.binned import AverageError as AverageError
 from trueodds.estimators.binned import BinnedError as BinnedError
 from trueodds.estimators.binned import MaxError as MaxError
 from trueodds.estimators.binned import RootMeanSquareError as RootMeanSquareError
+from trueodds.estimators.binned import StaticError as StaticError
 from trueodds.estimators.corp import Corp as Corp
 from trueodds.estimators.cross_fitted import CrossFitted as CrossFitted
 from trueodds.estimators.cumulative import CumulativeError as CumulativeError
@@ -18,8 +19,8 @@ from trueodds.estimators.dirichlet_kde import DirichletError as DirichletError
 from trueodds.estimators.ece_kde import KernelDensityError as KernelDensityError
 from trueodds.estimators.human_calibration import DistributionError as DistributionError
 from trueodds.estimators.human_calibration import EntropyError as EntropyError
+from trueodds.estimators.human_calibration import HumanDistance as HumanDistance
 from trueodds.estimators.human_calibration import RankAgreement as RankAgreement
-from trueodds.estimators.human_distance import HumanDistance as HumanDistance
 from trueodds.estimators.instance_level import InstanceError as InstanceError
 from trueodds.estimators.instance_level import MacroError as MacroError
 from trueodds.estimators.integrated_calibration_index import IntegratedIndex as IntegratedIndex
@@ -31,8 +32,6 @@ from trueodds.estimators.kde_mixnmatch import MixNMatchError as MixNMatchError
 from trueodds.estimators.laplace_kernel import LaplaceError as LaplaceError
 from trueodds.estimators.laplace_kernel import MeanEmbeddingError as MeanEmbeddingError
 from trueodds.estimators.linear_binning import LinearBinError as LinearBinError
-from trueodds.estimators.murphy_loss import MurphyLoss as MurphyLoss
-from trueodds.estimators.net_benefit import NetBenefit as NetBenefit
 from trueodds.estimators.observed_expected import CalibrationInTheLarge as CalibrationInTheLarge
 from trueodds.estimators.observed_expected import ObservedExpected as ObservedExpected
 from trueodds.estimators.proper_scores import Brier as Brier
@@ -41,13 +40,14 @@ from trueodds.estimators.proper_scores import RankedProbability as RankedProbabi
 from trueodds.estimators.proper_scores import Spherical as Spherical
 from trueodds.estimators.recalibrated import RecalibratedError as RecalibratedError
 from trueodds.estimators.recalibrated import RecalibratedLogLoss as RecalibratedLogLoss
-from trueodds.estimators.selective_risk import AreaUnderRiskCoverage as AreaUnderRiskCoverage
-from trueodds.estimators.selective_risk import RiskAtCoverage as RiskAtCoverage
+from trueodds.estimators.selective_prediction import AnswerOrAbstain as AnswerOrAbstain
+from trueodds.estimators.selective_prediction import AreaUnderRiskCoverage as AreaUnderRiskCoverage
+from trueodds.estimators.selective_prediction import RiskAtCoverage as RiskAtCoverage
 from trueodds.estimators.skce import SquaredKernelError as SquaredKernelError
 from trueodds.estimators.smooth_ece import SmoothError as SmoothError
-from trueodds.estimators.static_error import StaticError as StaticError
 from trueodds.estimators.sweep import SweepError as SweepError
-from trueodds.estimators.thresholded_adaptive import ThresholdedError as ThresholdedError
+from trueodds.estimators.threshold_scores import MurphyLoss as MurphyLoss
+from trueodds.estimators.threshold_scores import NetBenefit as NetBenefit
 from trueodds.estimators.truthful import Truthful as Truthful
 from trueodds.estimators.utility import UtilityError as UtilityError
 

@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSampleGain
+from trueodds.estimators.out_of_sample import OutOfFoldRows, OutOfSampleGain
 from trueodds.lenses.view import View
 
 ROUNDING_TOLERANCE = 1e-9  # a smaller difference to the predicted probability is rounding error

@@ -12,8 +12,8 @@ import numpy as np
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import CHECKED_BY_CLASS, call_user_function
 from trueodds.core.typing import Array
-from trueodds.estimators._decision.costs import MAX_COST, Cost, Costs, are_costs, check_cost
 from trueodds.estimators.base import CellStatistic, Estimator, require_single_rows
+from trueodds.estimators.costs import MAX_COST, Cost, Costs, are_costs, check_cost
 from trueodds.lenses.ranked import rank_classes
 from trueodds.lenses.view import View
 

@@ -13,10 +13,10 @@ from scipy.special import stdtr
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import dataclass_settings
-from trueodds.estimators._decision.out_of_sample import OutOfSampleGain
 from trueodds.estimators.base import Estimator
-from trueodds.estimators.cost_regret import CostRegret
 from trueodds.estimators.cross_fitted import CrossFitted
+from trueodds.estimators.decision_regret import CostRegret
+from trueodds.estimators.out_of_sample import OutOfSampleGain
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View

@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.human_distance import HumanDistance
+from trueodds.estimators.human_calibration import HumanDistance
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
 

@@ -14,6 +14,7 @@ import pytest
 import trueodds as to
 from trueodds.calibrators import CALIBRATORS, class_name
 from trueodds.core.registry import Registry
+from trueodds.core.settings import Settings
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
@@ -25,7 +26,7 @@ REGISTRIES = {"estimators": ESTIMATORS, "tests": TESTS, "calibrators": CALIBRATO
 
 def settings_of(method: Any) -> list[str]:
     """The settings that a method takes by keyword."""
-    if hasattr(method, "setting_names"):
+    if "setting_names" in dir(method) and method.setting_names.__func__ is not Settings.setting_names.__func__:
         return sorted(method.setting_names())
     return [name for name in inspect.signature(method).parameters if name != "self"]
 

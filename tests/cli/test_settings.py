@@ -14,7 +14,7 @@ from tests.cli.test_faults import labelled
 from trueodds.calibrators import CALIBRATORS
 from trueodds.cli import main
 from trueodds.cli.settings import INTERVAL_SETTINGS, OPTIONS_OF_FAMILY
-from trueodds.core.registry import Registry, dataclass_settings
+from trueodds.core.registry import Registry
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
@@ -24,11 +24,7 @@ REGISTRIES = {"estimators": ESTIMATORS, "tests": TESTS, "diagrams": DIAGRAMS, "c
 
 def accepted_settings(registry: Registry) -> set[str]:
     methods = [registry.load(name) for name in registry.names()]
-    return {
-        key
-        for method in methods
-        for key in (method.setting_names() if hasattr(method, "setting_names") else dataclass_settings(method))
-    }
+    return {key for method in methods for key in method.setting_names()}
 
 
 @pytest.mark.parametrize("family", list(OPTIONS_OF_FAMILY))

@@ -21,6 +21,7 @@ import numpy as np
 
 from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, describe
+from trueodds.core.registry import dataclass_settings
 from trueodds.core.signatures import check_constructor
 from trueodds.core.suggestions import suggest_names
 
@@ -107,6 +108,16 @@ class Settings:
         if args or settings:
             check_constructor(cls, args, settings)
         return super().__new__(cls)
+
+    @classmethod
+    def setting_names(cls) -> tuple[str, ...]:
+        """Return the names of the settings that may be passed by name to the public functions."""
+        return dataclass_settings(cls)
+
+    @classmethod
+    def from_settings(cls, _name: str, **settings: Any) -> Any:
+        """Create the object from settings that were passed by name; `_name` is its name in the registry."""
+        return cls(**settings)
 
     def __post_init__(self) -> None:
         """Check every setting against its annotation, and convert NumPy scalars to Python values."""

@@ -89,8 +89,9 @@ def check_constructor(method: Any, args: Sequence[Any], settings: Mapping[str, A
     except TypeError as problem:
         error = argument_error(method.__name__, signature, (None, *args), settings, str(problem))
         # Settings of the method by its name, such as `bins`, are not parameters of the constructor.
-        names = method.setting_names() if hasattr(method, "setting_names") else ()
-        setting_by_name = next((name for name in settings if name in names and name not in signature.parameters), None)
+        setting_by_name = next(
+            (name for name in settings if name in method.setting_names() and name not in signature.parameters), None
+        )
         if setting_by_name and (call := call_by_name(method, setting_by_name)):
             error = InputError(error.code, error.problem, error.got, f"Pass it with the name: {call}.")
         raise error from None

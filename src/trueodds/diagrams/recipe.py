@@ -41,20 +41,10 @@ class Recipe(Settings):
     count_columns: ClassVar[tuple[str, ...]] = ("n",)  # columns in which a weight of two differs from two rows
     exemptions: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
 
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        """Names of the settings that `draw` may pass."""
-        return dataclass_settings(cls)
-
     @property
     def _settings(self) -> dict[str, Any]:
         """The settings by name, as a diagram records them."""
         return {name: getattr(self, name) for name in dataclass_settings(type(self))}
-
-    @classmethod
-    def from_settings(cls, _name: str, **settings: Any) -> Any:
-        """Build the recipe from the settings that `draw` passes; the diagram's name in the registry is not used."""
-        return cls(**settings)
 
     @checks_method_call
     def __call__(self, views: Sequence[View], rng: int | np.random.Generator = 0) -> Diagram:

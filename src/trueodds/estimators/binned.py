@@ -105,6 +105,7 @@ class BinnedError(HasPartition, Estimator):
         return view.cached(partition, lambda: partition.fit(view))
 
     def partition_for(self, view: View) -> Partition:
+        """The partition of the settings, or the default for this view."""
         return self.partition or default_partition(view)
 
     def value(self, view: View) -> float:

@@ -52,6 +52,7 @@ class DistinctScoreError(Estimator):
         return self.score_statistic(view)
 
     def score_statistic(self, view: View) -> CellStatistic:
+        """Return the sums of a view from which the error and its draws are computed."""
         return DistinctScores(self, view)
 
 

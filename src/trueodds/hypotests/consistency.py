@@ -193,4 +193,4 @@ class Consistency(HypothesisTest):
 def _accepted_settings(estimator_name: str) -> tuple[str, ...]:
     """Names of the settings of an estimator."""
     estimator = ESTIMATORS.load(estimator_name)
-    return estimator.setting_names() if hasattr(estimator, "setting_names") else dataclass_settings(estimator)
+    return estimator.setting_names()

@@ -18,9 +18,8 @@ from trueodds.cli.gate import Gate, evaluate_gate
 from trueodds.cli.gate_values import GatedAudit
 from trueodds.core.errors import InputError
 from trueodds.reports.audit_result import AuditResult
-from trueodds.reports.html.audit_page import render_html
+from trueodds.reports.html.audit_page import render_html, render_notebook_summary
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
-from trueodds.reports.notebook_summary import render_notebook_summary
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables
 from trueodds.reports.text.decision_regret_tables import regret_lines
 from trueodds.reports.text.summary import SummaryLine, summary_lines
@@ -333,7 +332,10 @@ def _intervals(forms: Forms) -> Iterator[str]:
             yield f"{measure['estimator']} {measure['lens']} {value} outside {ends}"
         own = tests.get(measure["lens"])
         # The mean gap bounds the error. Its interval may exclude 0 although no test rejects; the verdict says so.
-        is_rejected = measure["estimator"] != "ece" or own is None or own["pvalue"] <= verdict["alpha"]
+        alpha = max(
+            verdict["alpha"], 1 - ends["level"]
+        )  # a test at 1 % may not reject where a 95 % interval excludes 0
+        is_rejected = measure["estimator"] != "ece" or own is None or own["pvalue"] <= alpha
         if ends["low"] > 0 and not is_rejected and not verdict["excludes_ideal"]:
             yield f"an interval above 0 ({measure['lens']} {ends}) beside p = {own['pvalue']}"
     by_lens = {measure["lens"]: measure for measure in errors if measure["interval"]}

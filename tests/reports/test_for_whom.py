@@ -12,7 +12,7 @@ from tests import reference
 from tests.reports.example import example, typed
 from tests.test_schemas import valid
 from trueodds.api.by_group import by_group
-from trueodds.reports.analyze_rows import analyze_rows
+from trueodds.reports.analysis import analyze_rows
 from trueodds.reports.audit import audit
 from trueodds.reports.family_wise_test import GROUP_WEIGHT, RECALIBRATION_WEIGHT
 from trueodds.reports.html.audit_page import render_html

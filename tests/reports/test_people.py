@@ -24,10 +24,9 @@ from trueodds.cli import main
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
 from trueodds.data.predictions import Predictions
-from trueodds.reports.furthest_rows import select_furthest_rows
 from trueodds.reports.html import audit_page as page
 from trueodds.reports.text import terminal, vote_tables
-from trueodds.reports.vote_comparison import compare_with_votes
+from trueodds.reports.vote_comparison import compare_with_votes, select_furthest_rows
 
 
 def crowd(n: int = 200, k: int = 3, votes: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

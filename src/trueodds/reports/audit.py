@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,12 @@ import trueodds
 from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_and_sample
 from trueodds.api.draw import draw
+from trueodds.api.measure import measure
+from trueodds.api.test import test
 from trueodds.calibrators.calibrator_predictions import replace_probabilities
 from trueodds.calibrators.recalibration_report import Recalibration
 from trueodds.core import json_files
-from trueodds.core.errors import Note
+from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.progress import Progress, report_in_rows, report_progress
@@ -27,12 +29,9 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.hypotests.multiple_testing import check_draws
 from trueodds.io import Source
-from trueodds.reports.analyze_rows import analyze_rows
-from trueodds.reports.analyze_tally import analyze_tally
+from trueodds.reports.analysis import Analysis, analyze_rows, analyze_tally
 from trueodds.reports.audit_result import AuditMeasure, AuditRecalibration, AuditResult, AuditTest, AuditVerdict
-from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.data_description import data_notes, describe_data
-from trueodds.reports.decision_regret import decision_regret
 from trueodds.reports.family_wise_test import (
     RECALIBRATION_WEIGHT,
     add_recalibration_to_family,
@@ -142,7 +141,7 @@ class Audit:
         return terminal.render_brief(self.facts)
 
     def _repr_html_(self) -> str:
-        from trueodds.reports.notebook_summary import render_notebook_summary
+        from trueodds.reports.html.audit_page import render_notebook_summary
 
         return render_notebook_summary(self.facts, self.diagrams)
 
@@ -253,7 +252,7 @@ def audit(
         del all_rows  # which may have more rows than `rows`
         if cost is not None:
             notify(0.02, "computing decision costs")
-        decisions = decision_regret(rows, cost, actions, level, rng)
+        decisions = _estimate_decision_regret(rows, cost, actions, level, rng)
         if isinstance(rows, Tally):
             results = analyze_tally(rows, resamples, level, alpha, generator, notify, group_spec)
         else:
@@ -264,7 +263,8 @@ def audit(
             rows, sample, results, alpha, level, rng, has_impossible_outcomes=description.true_class_zeros > 0
         )
         if recalibration is not None:
-            results = add_recalibration_to_family(results, recalibration.pvalue, alpha)
+            tests = add_recalibration_to_family(results.tests, recalibration.pvalue, alpha)
+            results = replace(results, tests=tests)
         people, people_notes = compare_with_votes(
             rows, results, alpha, level, generator, notify, has_repeated_rows=weight_kind == "frequency"
         )
@@ -321,10 +321,35 @@ def _source_name(data: Any) -> str:
     return "a tally" if isinstance(data, Tally) else "predictions in memory"
 
 
+def _estimate_decision_regret(
+    rows: Predictions | Tally, cost: Any, actions: Any, level: float, rng: int | np.random.Generator
+) -> dict[str, Any] | None:
+    """Estimate and test the decision regret, as the section `decisions` of an audit; None if `cost` is None."""
+    if cost is None:
+        if actions is not None:
+            raise InputError("TO203", "`actions` names the rows of `cost`.", "actions without cost", "Pass cost=.")
+        return None
+    if isinstance(rows, Tally):
+        raise InputError(
+            "TO403", "The decision regret requires the rows.", "a tally", "Use mode='exact', or omit cost."
+        )
+    if rows.cluster is not None:
+        raise InputError(
+            "TO205",
+            "The decision regret is estimated by cross-fitting, which requires independent rows.",
+            "cost= with clusters",
+            "Omit cost, or audit one row per cluster.",
+        )
+    # Frequencies have become rows.
+    settings = {"cost": cost, "actions": actions, "rng": rng, "weight_kind": "importance"}
+    regret = measure(rows, "decision_regret", level=level, **settings)
+    return {"regret": regret.to_dict(), "test": test(rows, "decision_regret", **settings).to_dict()}
+
+
 def _fit_recalibration(
     rows: Predictions | Tally,
     sample: Reservoir | None,
-    results: AuditResults,
+    results: Analysis,
     alpha: float,
     level: float,
     rng: int | np.random.Generator,

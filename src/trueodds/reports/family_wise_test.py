@@ -14,7 +14,6 @@ import numpy as np
 
 from trueodds.core.results import Verdict
 from trueodds.hypotests.per_view import required_resamples
-from trueodds.reports.audit_results import AuditResults
 
 GROUP_WEIGHT = 0.25  # weight of the subgroups beside the lenses
 RECALIBRATION_WEIGHT = 0.05  # weight of the gain of a recalibration beside lenses and subgroups
@@ -64,21 +63,21 @@ def recalibration_alpha(family: Verdict, alpha: float) -> float:
     return alpha if family.pvalue <= alpha * (1 - RECALIBRATION_WEIGHT) else alpha * RECALIBRATION_WEIGHT
 
 
-def add_recalibration_to_family(results: AuditResults, pvalue: float | None, alpha: float) -> AuditResults:
-    """Return the results with the gain of a recalibration in the family-wise test, by weighted Holm correction.
+def add_recalibration_to_family(tests: Sequence[Verdict], pvalue: float | None, alpha: float) -> list[Verdict]:
+    """Return the tests with the gain of a recalibration in the family-wise test, by weighted Holm correction.
 
     The family-wise test keeps its level, and a recalibration is confirmed only if calibration is rejected. The p-value
     of the gain comes from an asymptotic distribution and may be tiny, so it becomes the p-value of the family only if
     the other tests do not reject. `pvalue` is None if no gain was tested.
     """
-    family, gain_pvalue = results.tests[0], 1.0 if pvalue is None else pvalue / RECALIBRATION_WEIGHT
+    family, gain_pvalue = tests[0], 1.0 if pvalue is None else pvalue / RECALIBRATION_WEIGHT
     family_pvalue = family.pvalue / (1 - RECALIBRATION_WEIGHT)
     if alpha < family_pvalue and gain_pvalue < family_pvalue:
         combined = _replace_family_pvalue(family, gain_pvalue, None)
     else:
         min_pvalue = None if family.min_pvalue is None else family.min_pvalue / (1 - RECALIBRATION_WEIGHT)
         combined = _replace_family_pvalue(family, family_pvalue, min_pvalue)
-    return replace(results, tests=replace_family(results.tests, combined))
+    return replace_family(tests, combined)
 
 
 def replace_family(tests: Sequence[Verdict], family: Verdict) -> list[Verdict]:

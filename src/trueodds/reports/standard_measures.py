@@ -1,14 +1,16 @@
-"""Standard measures of clinical and credit-risk reports: calibration intercept and slope, O:E ratio, ICI and AUC."""
+"""Standard measures of clinical and credit-risk reports: calibration-in-the-large, slope, O:E ratio, ICI and AUC."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit, logit
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import with_minus_signs
+from trueodds.core.json_files import strict_json
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
@@ -17,17 +19,17 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests._glm.calibration_regression import Coefficient
 from trueodds.hypotests.cox import Cox
+from trueodds.hypotests.votes import has_vote_shares
 from trueodds.kernels import map_blocks
 from trueodds.kernels.parallel import VALUES_PER_ROW_BLOCK
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
 from trueodds.reports.audit_result import AuditInterval, StandardMeasure
-from trueodds.reports.calibration_in_the_large import calibration_in_the_large_measure
-from trueodds.reports.wald_intervals import WaldIntervals, standard_measure, variance_of_sum
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.estimate_error import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.intervals.normal import normal_interval, t_interval
 from trueodds.resampling.noise_floor import noise_floor_draws
 
 ICI_RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each
@@ -288,3 +290,97 @@ def contradicted_rows(preds: Predictions) -> Array:
     if not zeros.any():
         return np.zeros(preds.n, dtype=bool)
     return np.asarray((zeros & (preds.Y > 0)).any(axis=1) & (preds.w > 0))
+
+
+def calibration_in_the_large_of_rows(preds: Predictions) -> tuple[float | None, float | None]:
+    """Return calibration-in-the-large through the default lens, and its z-score; with clusters, that of cluster sums.
+
+    For two classes it is that of the second class, otherwise that of the predicted class. Both are None for independent
+    labels.
+    """
+    if preds.kind == "multilabel":
+        return None, None
+    (view,) = default_lens(preds).views(preds)
+    if preds.cluster is None:
+        return calibration_in_the_large(view)
+    weighted_residual = view.w * (view.y - view.p.astype(np.float64))
+    mean = float(weighted_residual.sum() / view.total)
+    se = float(np.sqrt((np.bincount(preds.cluster, weighted_residual) ** 2).sum())) / view.total
+    return mean, _z_score(mean, se)
+
+
+def calibration_in_the_large(view: View) -> tuple[float, float | None]:
+    """Return calibration-in-the-large of a view, and its z-score for independent rows.
+
+    The z-score is in standard errors of a calibrated model. With votes, they are computed from the residuals.
+    """
+    mean = float((view.w * (view.y - view.p.astype(np.float64))).sum() / view.total)
+    # Σ w²r² of the residuals r with votes, and else Σ w²p(1 − p), the variance of the outcomes of a calibrated model.
+    squares = view.sums("wwr") if has_vote_shares(view) else np.maximum(view.sums("wwv"), 0.0)
+    return mean, _z_score(mean, float(np.sqrt(squares.sum())) / view.total)
+
+
+def _z_score(mean: float, se: float) -> float | None:
+    """Return the mean in standard errors; infinite if only the standard error is 0, None if both are."""
+    if se > 0:
+        return mean / se
+    return math.copysign(math.inf, mean) if abs(mean) > 1e-12 else None
+
+
+def calibration_in_the_large_measure(view: View, cluster: Array | None, wald: WaldIntervals) -> StandardMeasure:
+    """Return calibration-in-the-large with the Wald interval from the residuals, which may be correlated in clusters.
+
+    If the interval from the standard error of a calibrated model includes 0, the larger of the two standard errors is
+    used, because residuals have hardly any variance if, for instance, all predicted classes are correct.
+    """
+    weight_share = view.w / view.total
+    weighted_residual = weight_share * (view.y - view.p)
+    mean = float(weighted_residual.sum())
+    se = float(np.sqrt(variance_of_sum(weighted_residual - weight_share * mean, cluster)))
+    if cluster is None and not has_vote_shares(view):
+        null_se = float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum())) / view.total
+        null_interval = wald.interval(mean, null_se)
+        if null_interval is not None and null_interval.low <= 0 <= null_interval.high:
+            se = float(np.fmax(se, null_se))
+    return wald.measure("calibration_in_the_large", mean, se, 0.0)
+
+
+@dataclass(frozen=True)
+class WaldIntervals:
+    """Wald intervals from standard errors: normal, or Student's t with clusters."""
+
+    level: float  # confidence level
+    degrees_of_freedom: float | None  # (effective) number of clusters minus one; None if rows are independent
+
+    def interval(self, value: float, se: float) -> Interval | None:
+        """Return the interval; None if the standard error is unknown, or 0 because there are too few rows."""
+        if not np.isfinite(se) or se <= 0 or self.degrees_of_freedom == 0:
+            return None
+        return (
+            normal_interval(value, se, self.level)
+            if self.degrees_of_freedom is None
+            else t_interval(value, se, self.degrees_of_freedom, self.level)
+        )
+
+    def measure(self, name: str, value: float, se: float, ideal: float | None) -> StandardMeasure:
+        """Return a measure with its interval; `se` is its standard error, and the value is None if it is not finite."""
+        interval = self.interval(value, se) if np.isfinite(value) else None
+        return standard_measure(name, value, interval, ideal)
+
+
+def standard_measure(name: str, value: float, interval: Interval | None, ideal: float | None) -> StandardMeasure:
+    """Return a measure with an interval; the value is None if it is not finite."""
+    entry = {"name": name, "value": strict_json(float(value)), "ideal": ideal}
+    return StandardMeasure.from_dict({**entry, "interval": None if interval is None else interval.to_dict()})
+
+
+def variance_of_sum(terms: Array, cluster: Array | None) -> float:
+    """Return the variance of a sum of terms (n,) of mean 0, which are independent by row or by cluster (n,).
+
+    With m rows or clusters it is m/(m − 1) times the sum of their squared totals; NaN for fewer than two.
+    """
+    if cluster is not None:
+        _, unit = np.unique(cluster, return_inverse=True)
+        terms = np.bincount(unit, terms)
+    n_units = len(terms)
+    return float((terms**2).sum()) * n_units / (n_units - 1) if n_units > 1 else float("nan")

@@ -1,13 +1,15 @@
-"""Compute the estimates and tests of an audit on rows in memory: scores, errors, subgroups and standard measures."""
+"""Compute the estimates and tests of an audit, from rows in memory or from a tally, the sums of rows in cells."""
 
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from trueodds.core.errors import Note
 from trueodds.core.progress import Progress
 from trueodds.core.results import Estimate, Interval, Verdict
 from trueodds.core.typing import Array
@@ -15,16 +17,27 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.observed_expected import CalibrationInTheLarge
+from trueodds.hypotests.consistency import Consistency
 from trueodds.hypotests.consistency_verdict import lens_result_from_draws
+from trueodds.hypotests.group_results import BEYOND_MAX_GROUPS, Group
+from trueodds.hypotests.group_status import (
+    classify_status,
+    group_notes,
+    margin_notes,
+    mean_prediction_and_event_rate,
+    notes_on_unexamined,
+    prediction_direction,
+    tally_subgroups,
+)
 from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues, required_group_draws
 from trueodds.hypotests.lens_family import lens_family
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, required_resamples
+from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import default_lens
-from trueodds.reports.audit_results import AuditResults
-from trueodds.reports.calibration_in_the_large import calibration_in_the_large_of_rows
+from trueodds.reports.audit_result import HOLM, StandardMeasure
 from trueodds.reports.family_wise_test import (
     add_groups_to_family,
     group_alpha,
@@ -33,13 +46,37 @@ from trueodds.reports.family_wise_test import (
     smallest_group_alpha,
 )
 from trueodds.reports.interval_consistency import reconcile_intervals
-from trueodds.reports.standard_measures import standard_measures, standard_notes
+from trueodds.reports.standard_measures import (
+    calibration_in_the_large,
+    calibration_in_the_large_of_rows,
+    standard_measures,
+    standard_notes,
+)
 from trueodds.reports.subgroups import AuditGroups, GroupSpec, adjust_by_holm, measure_groups
+from trueodds.resampling import tally_estimates
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.resampling.null_distribution import null_draws
+from trueodds.tallies.tally import Tally
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Estimates, tests and notes, of the rows or the tally of an audit."""
+
+    scores: list[Estimate]  # Brier score and log loss
+    errors: list[Estimate]  # ECE by lens, the default lens first
+    # The family-wise test first, then by lens in the order of the errors; a single lens has one test.
+    tests: list[Verdict]
+    # Mean observed − mean predicted: of the second of two classes, else of the predicted class.
+    calibration_in_the_large: float | None
+    calibration_in_the_large_z: float | None  # the same in standard errors under the null hypothesis
+    resamples: int  # null draws behind the p-values
+    notes: list[Note]  # on the data and on what was not tested
+    groups: AuditGroups = field(default_factory=AuditGroups)  # the subgroups; empty without group columns
+    standard_measures: tuple[StandardMeasure, ...] = ()  # calibration-in-the-large, calibration slope, …
 
 
 def analyze_rows(
@@ -50,30 +87,11 @@ def analyze_rows(
     rng: np.random.Generator,
     progress: Progress,
     group_spec: GroupSpec = GroupSpec(),  # noqa: B008 - frozen
-) -> AuditResults:
+) -> Analysis:
     """Compute all estimates and tests of an audit on rows in memory.
 
-    Parameters
-    ----------
-    preds : Predictions
-        The rows.
-    resamples : int or None
-        Number of null draws of the labels; None chooses it by `required_resamples`.
-    level : float
-        Confidence level of the intervals.
-    alpha : float
-        Significance level of the family-wise test.
-    rng : numpy.random.Generator
-        Random generator, which the steps share in a fixed order.
-    progress : Progress
-        Called with the fraction of the work that is done, and the name of the step.
-    group_spec : GroupSpec
-        The subgroups that are tested.
-
-    Returns
-    -------
-    AuditResults
-        The estimates, the tests with the family-wise test first, and the notes.
+    `level` is that of the intervals, and `alpha` that of the family-wise test. The steps share the random generator in
+    a fixed order. If `resamples` is None, the number of null draws is that which Holm's correction requires.
     """
     lenses, lens_notes = lens_family(preds)
     ece = ESTIMATORS.make("ece", {})
@@ -115,7 +133,7 @@ def analyze_rows(
         family = add_groups_to_family(tests[0], group_tests.adjusted, group_tests.min_pvalue)
         tests = replace_family(tests, family)
     in_the_large, z = calibration_in_the_large_of_rows(preds)
-    return AuditResults(
+    return Analysis(
         scores=scores,
         errors=reconcile_intervals(errors, tests, preds.k, alpha, mean_gap),
         tests=tests,
@@ -263,3 +281,141 @@ def _test_groups(
         for estimand, drawn in zip(group_estimands.estimands, draws, strict=True)
     ]
     return adjust_by_holm(pvalues, 1 / (1 + resamples), group_spec.n_untested)
+
+
+def analyze_tally(
+    tally: Tally,
+    resamples: int | None,
+    level: float,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Progress,
+    group_spec: GroupSpec = GroupSpec(),  # noqa: B008 - frozen
+) -> Analysis:
+    """Compute all estimates and tests of an audit that can be computed from the cells of a tally.
+
+    The parameters are those of `analyze_rows`. The subgroups are those that the tally was made with.
+    """
+    lenses, notes = lens_family(tally)
+    n_groups = sum(len(values) for values in tally.groups.values())
+    n_draws = holm_resamples(resamples, tally.k, n_groups, alpha)
+    score_lens = Canonical() if tally.kind == "classes" else lenses[0]
+    scores = [_estimate_from_tally(tally, name, score_lens, n_draws, level, rng) for name in ("brier", "log_loss")]
+    errors, tests, gap_rng = [], [], copy.deepcopy(rng)  # the state in which the first error is resampled
+    for i, lens in enumerate(lenses):
+        progress(0.1 + 0.6 * i / len(lenses), f"testing {lens}")
+        errors.append(_estimate_from_tally(tally, "ece", lens, n_draws, level, rng))
+        tests.append(Omnibus(resamples=n_draws).from_tally(tally, [lens], rng))
+    if len(tests) > 1:
+        tests = [_family_by_holm(tests), *tests]
+    alpha_of_groups = group_alpha(tests[0], alpha)
+    groups = _test_tallied_groups(
+        tally, lenses[0], Consistency(resamples=n_draws), level, group_spec, alpha_of_groups, rng
+    )
+    if groups.groups:
+        joint_pvalues = [group.joint for group in groups.groups]
+        tests = replace_family(tests, add_groups_to_family(tests[0], joint_pvalues, groups.min_pvalue))
+    mean_gap = None
+    if tally.kind != "multilabel":
+        mean_gap = _estimate_from_tally(tally, "calibration_in_the_large", lenses[0], n_draws, level, gap_rng).interval
+    errors = reconcile_intervals(errors, tests, tally.k, alpha, mean_gap)
+    in_the_large, z = _calibration_in_the_large_of_tally(tally, lenses[0])
+    return Analysis(
+        scores=scores,
+        errors=errors,
+        tests=tests,
+        calibration_in_the_large=in_the_large,
+        calibration_in_the_large_z=z,
+        resamples=n_draws,
+        notes=[*notes, *groups.notes],
+        groups=groups,
+    )
+
+
+def _family_by_holm(tests: Sequence[Verdict]) -> Verdict:
+    """Return the family-wise test of several lenses, whose p-value is the smallest Holm-adjusted one."""
+    strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
+    joint_pvalue = min(holm([test.family_pvalue or test.pvalue for test in tests]))
+    min_pvalue = min(1.0, len(tests) * min(test.min_pvalue or 0.0 for test in tests))
+    return replace(
+        strongest, lens="family", pvalue=joint_pvalue, family_pvalue=joint_pvalue, min_pvalue=min_pvalue, parts={}
+    )
+
+
+def _estimate_from_tally(
+    tally: Tally, name: str, lens: Lens, n_draws: int, level: float, rng: np.random.Generator
+) -> Estimate:
+    """Estimate the mean over the views of a lens, with `n_draws` null draws for the noise floor."""
+    return tally_estimates.estimate_from_tally(
+        tally, ESTIMATORS.make(name, {}), lens, "mean", IntervalSpec(level=level), n_draws, rng
+    )
+
+
+def _test_tallied_groups(
+    tally: Tally,
+    lens: Lens,
+    test: Consistency,
+    level: float,
+    group_spec: GroupSpec,
+    alpha: float,
+    rng: np.random.Generator,
+) -> AuditGroups:
+    """Test each subgroup separately with Holm-adjusted p-values, because the cells of subgroups have no joint draws."""
+    subgroups, unexamined = tally_subgroups(tally, group_spec.max_groups)
+    if not subgroups:
+        return AuditGroups(unexamined=unexamined)
+    min_effect = group_spec.min_effect
+    n_untested = sum(group.reason == BEYOND_MAX_GROUPS for group in unexamined)
+    estimates = [_estimate_from_tally(part, "ece", lens, test.resamples, level, rng) for _, _, part in subgroups]
+    group_tests = adjust_by_holm(
+        [test.from_tally(part, [lens], rng).pvalue for *_, part in subgroups], 1 / (1 + test.resamples), n_untested
+    )
+    groups = []
+    for (column, value, part), estimate, p, joint in zip(
+        subgroups, estimates, group_tests.pvalues, group_tests.adjusted, strict=True
+    ):
+        interval = estimate.interval
+        low, high = (None, None) if interval is None else (interval.low, interval.high)
+        name, means_and_direction = str(value), _describe_means(part, lens, level)
+        status = classify_status(joint, low, high, min_effect, alpha)
+        groups.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, status, *means_and_direction))
+    note = Note(
+        "TN166",
+        "A tally keeps each group separately, so the joint p-values are Holm-adjusted. Detectable errors, differences "
+        "between groups, crossings and the multicalibration error require mode='exact' (--mode exact).",
+    )
+    accuracies = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in subgroups)
+    n_examined = Counter(column for column, *_ in subgroups)
+    notes = (
+        note,
+        *notes_on_unexamined([(column, n_examined[column]) for column in tally.groups], unexamined),
+        *group_notes(groups, alpha, joint=False),
+        *margin_notes(groups, ESTIMATORS.make("ece", {}), str(lens), min_effect),
+    )
+    return AuditGroups(
+        groups=tuple(groups),
+        accuracies=accuracies,
+        min_pvalue=group_tests.min_pvalue,
+        correction=HOLM,
+        min_effect=min_effect,
+        level=level,
+        alpha=alpha,
+        notes=notes,
+        unexamined=unexamined,
+    )
+
+
+def _calibration_in_the_large_of_tally(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
+    """Return calibration-in-the-large through a lens, also in standard errors; None for independent labels."""
+    if tally.kind == "multilabel":
+        return None, None
+    (view,) = tally.views(lens)
+    return calibration_in_the_large(view)
+
+
+def _describe_means(tally: Tally, lens: Lens, level: float) -> tuple[float | None, float | None, str | None]:
+    """Return mean predicted probability, event rate and direction; None with several views or without weight."""
+    views = tally.views(lens)
+    if len(views) > 1 or views[0].total <= 0:
+        return None, None, None
+    return *mean_prediction_and_event_rate(views[0]), prediction_direction(views[0], None, level)

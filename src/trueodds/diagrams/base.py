@@ -200,7 +200,6 @@ class Diagram(DiagramContent):
         )
 
     def _render(self, file_format: str, publication: PublicationSize | None = None) -> bytes:
-        """Draw the picture by matplotlib in this file format."""
         return render(self.draw, file_format, self.presentation.dpi, publication)
 
     def _repr_html_(self) -> str | None:
@@ -213,7 +212,6 @@ class Diagram(DiagramContent):
         return None if svg is None else frame_html(picture_html(svg, self.summary), notes_html(self.notes))
 
     def _repr_svg_(self) -> str | None:
-        """The picture as Jupyter shows it."""
         return self._render_for_notebook(self.svg)
 
     def _repr_png_(self) -> bytes | None:

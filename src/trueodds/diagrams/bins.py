@@ -61,7 +61,6 @@ class BinnedView:
     """
 
     def __init__(self, view: View, partition: Partition | None) -> None:
-        """Fit the partition to the view, and summarize the occupied bins."""
         self.view = view
         self.partition = partition or default_partition(view)
         self.fitted_partition = self.partition.fit(view)
@@ -387,7 +386,6 @@ def _refined_normal_quantile(mean: float, variance: float, third_moment: float, 
     sigma = math.sqrt(variance)
 
     def distribution_function(k: int) -> float:
-        """The refined normal distribution function at k."""
         # Edgeworth expansion with continuity correction: Φ(x) + γ(1 − x²)φ(x)/6 with skewness γ.
         x = (k + 0.5 - mean) / sigma
         correction = third_moment / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))

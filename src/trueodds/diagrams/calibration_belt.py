@@ -25,6 +25,7 @@ from trueodds.diagrams._style.formatting import (
     merge_notes,
 )
 from trueodds.diagrams._style.marks import Band, Line, Mark, PanelSize, Points, Segments
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
@@ -35,7 +36,7 @@ from trueodds.hypotests._glm.calibration_belt import Belt, fit_belt
 from trueodds.hypotests._glm.logits import Logits, MinProb
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.view_statistic import ViewResult
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, view_title
 
 CURVE_POINTS = 51  # points evenly spaced in p, and as many in its log odds
 GRID_CURVE_POINTS = 26  # the same for several panels
@@ -148,7 +149,6 @@ class CalibrationBelt(Recipe):
         return GiViTI(fitted=self.fitted, max_degree=self.max_degree, min_prob=self.min_prob)
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """Compute the belts of binary views, the smallest p-value first."""
         all_logits = [Logits.from_view(view, self.min_prob, self.name) for view in views]
         condensed_views = [condense_view(view, logits) for view, logits in zip(views, all_logits, strict=True)]
         results = [self._calibration_test().evaluate(view) for view in condensed_views]
@@ -187,7 +187,7 @@ class CalibrationBelt(Recipe):
 
 def _panel_row(view: View, result: ViewResult, belt: Belt | None, n_views: int) -> dict[str, Any]:
     """Return the row of `panels` for one view, without `tallest`; `belt` is None if the view is not drawn."""
-    title = view.name.removeprefix("class:")
+    title = view_title(view.name)
     text = "" if belt is None else _describe_finding(view.name, result.pvalue, belt)
     return {
         "view": view.name,
@@ -206,12 +206,8 @@ def _panel_row(view: View, result: ViewResult, belt: Belt | None, n_views: int) 
 def _notes_on_views(views: tuple[View, ...]) -> list[Note]:
     """Return the notes on views that are not drawn, shares of votes and tallies."""
     notes = []
-    if len(views) > MAX_PANELS:
-        text = (
-            f"Only the {MAX_PANELS} views with the smallest p of {len(views)} are drawn, with bands. panels"
-            " holds the tests of all."
-        )
-        notes.append(Note("TN245", text))
+    panels_content = "Only they have bands; panels holds the tests of all."
+    notes += panel_limit_notes(len(views), CalibrationBeltPlot.view_order, panels_content)
     if any(not np.isclose(view.sums("wyy").sum(), view.w @ view.y, rtol=1e-9) for view in views):
         text = "Outcomes are shares of votes, which vary less than single labels: band and p-value are conservative."
         notes.append(Note("TN262", text))
@@ -378,7 +374,6 @@ class CalibrationBeltPlot(UnitSquarePlot):
         return {name: self.table[column][mask] for name, column in names.items()}
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """Bands with their levels, curve, diagonal, the ranges outside the widest band, and the strip."""
         rows = self.rows(panel)
         marks: list[Mark] = []
         for i, (level, shade) in enumerate(self._shades_by_level()):

@@ -17,7 +17,7 @@ from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, view_title
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,6 @@ class ConfidenceHistogram(BinnedRecipe):
     name: ClassVar[str] = "confidence_histogram"
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """Compute the diagram of binary views."""
         binned = [bins.BinnedView(view, self.partition) for view in views]
         totals = [bins.pool_rows(view) for view in views]
         bars = [bins.consistency_bars(view, np.zeros(len(view.w), dtype=np.intp), 1, self.level) for view in views]
@@ -89,12 +88,11 @@ class ConfidenceHistogram(BinnedRecipe):
 
 
 def _panel_row(view: View, total: View, bars: bins.BinIntervals, max_share: float) -> dict[str, Any]:
-    """The row of `panels` for one view, whose rows are pooled in `total`."""
     p, y, low, high = float(total.p[0]), float(total.y[0]), float(bars.low[0]), float(bars.high[0])
     is_outside = bool(bars.excludes(total.y)[0])
     return {
         "view": view.name,
-        "title": view.name.removeprefix("class:"),
+        "title": view_title(view.name),
         "aside": f"{format_percent(p)} / {format_percent(y)}",
         "finding": _describe_finding(view.name, p, y, low, high, is_outside=is_outside),
         "n": int(total.n[0]),
@@ -131,22 +129,18 @@ class ConfidenceHistogramPlot(Diagram):
     view_order = "largest gap"
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         if self.lens == "confidence":
             return "Does mean confidence match accuracy?"
         return "Does the mean prediction match the event rate?"
 
     def caption(self) -> str:
-        """The view, and the difference between event rate and mean prediction."""
         points = 100 * float(self.panels["deviation"][0])
         return f"{self.panels['title'][0]}: {points:+.1f} points".replace("-", "−")
 
     def axis_labels(self) -> tuple[str, str]:
-        """Predicted along x, share of rows along y."""
         return self.predicted_label, "Share of predictions"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """Probabilities along x, shares of the rows along y."""
         styling.style_axes(ax, size.font_size)
         styling.set_probability_axis(ax)
         ax.grid(False, axis="x")
@@ -154,7 +148,6 @@ class ConfidenceHistogramPlot(Diagram):
         ax.yaxis.set_major_formatter(styling.format_percent_tick)
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """The histogram, both means, in the legend with their values if there is one panel, and the band."""
         rows, totals = self.rows(panel), self.panel_values(panel)
         labels = ("mean confidence", "accuracy") if self.lens == "confidence" else ("mean predicted", "observed")
         p, y = totals["mean_prediction"], totals["outcome_rate"]

@@ -23,6 +23,7 @@ from trueodds.diagrams._style.formatting import (
     join_words,
 )
 from trueodds.diagrams._style.marks import Band, Boxes, Line, Mark, PanelSize, Points, Segments, Text, draw_marks
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
@@ -149,7 +150,6 @@ class Corp(Recipe):
             raise InputError("TO203", problem, "how='continuous', band='confidence'", "Omit how.")
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """Compute the diagram of binary views."""
         curves = [CorpCurve(view, self.score) for view in views]
         curves = [curves[i] for i in decreasing_order(curve.decomposition["mcb"] for curve in curves)]
         drawn_curves = curves[:MAX_PANELS]
@@ -214,14 +214,9 @@ class Corp(Recipe):
         return rows_to_columns(rows)
 
     def _collect_notes(self, panels: Sequence[CorpPanel], n_views: int) -> list[Note]:
-        """Notes on the curves, the band and the panels that are not drawn."""
         notes = [note for panel in panels[:MAX_PANELS] for note in panel.curve.notes()][:1]
-        if n_views > MAX_PANELS:
-            text = (
-                f"Only the {MAX_PANELS} views with the largest MCB of {n_views} are drawn, with a band. The"
-                " table contains the curves of all."
-            )
-            notes.append(Note("TN245", text))
+        table_content = "The table contains the curves of all of them, but bands only of those drawn."
+        notes += panel_limit_notes(n_views, CorpDiagram.view_order, table_content)
         if self.band in ("consistency", "confidence"):
             covered_curve = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
             methods = ", ".join(dict.fromkeys(panel.band.method for panel in panels if panel.band))
@@ -358,20 +353,17 @@ class CorpDiagram(UnitSquarePlot):
         return self.settings["style"] == "discrimination" and self.has("strip")
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         if self.settings["style"] == "discrimination":
             return "How well do predictions separate events from non-events?"
         return super().default_title()
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """Probabilities along x, with room for the strip at the right, and event rates along y."""
         super().set_axes(ax, panel, size)
         if self._shows_rate_strip:
             left, right = ax.get_xlim()
             ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP_HEIGHT))
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """Curve, band, diagonal, means, strips and decomposition of the score."""
         rows, panel_row = self.rows(panel), self.panel_values(panel)
         marks = [*_curve_marks(rows, size, self._curve_labels()), *self._band_marks(rows), self.diagonal()]
         if self.settings["style"] == "discrimination":
@@ -388,7 +380,6 @@ class CorpDiagram(UnitSquarePlot):
         return marks
 
     def _curve_labels(self) -> tuple[str, str]:
-        """Labels of the curve and of its segments outside the band."""
         if not self.has_long_labels:
             return "observed", "outside"
         is_consistency_band = self.settings["band"] == "consistency"
@@ -460,7 +451,6 @@ class _RateStrip(Mark):
         self.max_share = max_share
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the histogram in axes of its own."""
         # In data coordinates, since a legend may still extend the y axis.
         bottom, top = styling.RATE_LIMITS
         box = 1 - styling.STRIP_HEIGHT, bottom, styling.STRIP_HEIGHT, top - bottom

@@ -19,7 +19,7 @@ from trueodds.diagrams.table_columns import stack_tables
 from trueodds.estimators._smoothing.kernel_density import BetaKernelSums
 from trueodds.estimators.corp import Corp
 from trueodds.kernels.isotonic import isotonic_means
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, view_title
 
 
 class CorpCurve:
@@ -56,8 +56,7 @@ class CorpCurve:
 
     @property
     def title(self) -> str:
-        """The name of the view in the picture."""
-        return self.view.name.removeprefix("class:")
+        return view_title(self.view.name)
 
     @cached_property
     def blocks(self) -> dict[str, Array]:
@@ -78,7 +77,6 @@ class CorpCurve:
         return bool(self.fit[0] == 0 or self.fit[-1] == 1)
 
     def notes(self) -> list[Note]:
-        """A note if the score is infinite."""
         return self.estimator.notes(self.view)
 
 
@@ -98,7 +96,6 @@ class CorpPanel:
 
     @cached_property
     def score_histogram(self) -> dict[str, Array]:
-        """The share of rows in bins of their score."""
         return score_histogram(self.curve.view, self.n_bins)
 
     @cached_property
@@ -152,7 +149,6 @@ class CorpPanel:
         return rows | {"outside": np.full(size, outside)}
 
     def panel_row(self) -> dict[str, Any]:
-        """The numbers and texts of the panel."""
         curve = self.curve
         return {
             "view": curve.view.name,
@@ -189,7 +185,6 @@ class CurveBand:
     method: str  # how the band was computed
 
     def limits_at(self, x: Array) -> tuple[Array, Array]:
-        """The limits at given scores."""
         return np.interp(x, self.x_low, self.low), np.interp(x, self.x_low, self.high)
 
     def restrict_to_range(self, low: float, high: float) -> CurveBand:
@@ -420,7 +415,6 @@ class StepBand(CurveBand):
     limits: GroupLimits
 
     def limits_at(self, x: Array) -> tuple[Array, Array]:
-        """The limits at given scores."""
         return self.limits.at(x, x)
 
     def restrict_to_range(self, low: float, high: float) -> CurveBand:

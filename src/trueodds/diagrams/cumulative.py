@@ -23,6 +23,7 @@ from trueodds.diagrams._style.formatting import (
     merge_notes,
 )
 from trueodds.diagrams._style.marks import AxisStrip, Band, HLine, Line, Mark, PanelSize, Points, Text
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import AXIS_STRIP_HEIGHT, MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import Recipe, lens_name
@@ -30,7 +31,7 @@ from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
 from trueodds.estimators.distinct_scores import DistinctScores
 from trueodds.hypotests.cumulative import ECCE, brownian_maximum_tail, brownian_range_tail
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, view_title
 
 # Scores for ticks, in order of priority: if two labels overlap, the first is shown.
 SCORE_TICKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.2, 0.8, 0.7, 0.3, 0.6, 0.4, 0.95, 0.05, 0.999, 0.001, 0.9999, 0.0001)
@@ -103,7 +104,6 @@ class Cumulative(Recipe):
     level: Level = 0.95
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """Compute the cumulative residuals of binary views."""
         all_residuals = [CumulativeResiduals(view, self.level) for view in views]
         residuals_by_view = [
             all_residuals[i] for i in decreasing_order(curve.standardized_range for curve in all_residuals)
@@ -133,7 +133,7 @@ class Cumulative(Recipe):
 
 
 def _panel_row(residuals: CumulativeResiduals, n_views: int, *, is_drawn: bool) -> dict[str, Any]:
-    title = residuals.view.name.removeprefix("class:")
+    title = view_title(residuals.view.name)
     p_mad, p_r = residuals.pvalues
     text = _describe_finding(residuals) if is_drawn else ""
     segment = residuals.significant_segment if is_drawn else None
@@ -181,7 +181,6 @@ def _describe_finding(residuals: CumulativeResiduals) -> str:
 
 
 def _format_points(x: float) -> str:
-    """Format a difference of probabilities in percentage points."""
     text = f"{100 * x:.2g}" if x < 0.00995 else f"{100 * x:.1f}" if x < 0.0995 else f"{100 * x:.0f}"
     return f"{text} point{'' if text == '1' else 's'}"
 
@@ -249,12 +248,8 @@ def _collect_notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Not
     if any(residuals.has_vote_shares for residuals in residuals_by_view):
         text = "Outcomes are shares of votes; band and p-values use the variance Σw²(y−p)²/(Σw)²."
         notes.append(Note("TN243", text))
-    if len(residuals_by_view) > MAX_PANELS:
-        text = (
-            f"Only the {MAX_PANELS} views with the most significant range of {len(residuals_by_view)} are drawn."
-            " panels holds the errors of all."
-        )
-        notes.append(Note("TN245", text))
+    order = CumulativeResidualsPlot.view_order
+    notes += panel_limit_notes(len(residuals_by_view), order, "panels holds the errors of all.")
     if not all(residuals.view.is_rows for residuals in residuals_by_view):
         notes.append(TALLY_NOTE)
     return notes
@@ -401,7 +396,6 @@ class CumulativeResiduals:
 
 @cache
 def _null_quantile(survival_function: Callable[[float], float], level: float) -> float:
-    """The quantile at `level` of the null distribution with this survival function."""
     low, high = 0.0, 40.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -419,22 +413,18 @@ class CumulativeResidualsPlot(Diagram):
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
-        """The strip's share of the height."""
         return AXIS_STRIP_HEIGHT if self.has("ticks") else 0.0
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         if self.lens == "confidence":
             return "Where does confidence deviate from accuracy?"
         return "Where do predictions deviate from outcomes?"
 
     def axis_labels(self) -> tuple[str, str]:
-        """Share of rows along x, cumulative residual along y."""
         order = "least confident first" if self.lens == "confidence" else "lowest score first"
         return f"Share of predictions, {order}", "Cumulative residual"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """Shares of the rows along x, cumulative residuals along y, above the strip of scores."""
         styling.style_axes(ax, size.font_size)
         styling.set_probability_axis(ax)
         low, high = float(self.panels["y_low"][panel]), float(self.panels["y_high"][panel])
@@ -444,7 +434,6 @@ class CumulativeResidualsPlot(Diagram):
         ax.yaxis.set_major_formatter(_format_signed_points)
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """Band, curve, steepest segment, extremes, strip of scores, and numbers."""
         rows, panel_row = self.rows(panel), self.panel_values(panel)
         curve, extremes, ticks = (select_part(rows, part) for part in ("curve", "extreme", "tick"))
         x, y, band = curve["share_low"], curve["difference"], float(panel_row["band"])
@@ -502,7 +491,6 @@ def _error_text(panel_row: Mapping[str, Any], size: PanelSize) -> Mark:
 
 
 def _format_signed_points(value: float, _: Any = None) -> str:
-    """Format a difference in percent with its sign, for a tick."""
     if abs(value) < 1e-12:
         return "0"
     return f"{100 * value:+.3g}\u00a0pt".replace("-", "−")

@@ -19,6 +19,7 @@ from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, format_range, format_share, join_words
 from trueodds.diagrams._style.marks import HLine, Line, Mark, PanelSize
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import MISSING, Models, match_views
@@ -29,7 +30,7 @@ from trueodds.estimators.threshold_scores import MIN_OUTCOMES, net_benefit, trea
 from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import effective_sample_size
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, view_title
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.resampling.intervals.method import interval_of_mean
 from trueodds.resampling.intervals.percentile import jackknife_mean, percentile_interval
@@ -137,7 +138,6 @@ class DecisionCurve(Recipe):
             raise InputError("TO203", problem, "an empty sequence", "For instance thresholds=50 or [0.1, 0.2].")
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The diagram of the views of one model whose rows are assumed independent."""
         return self._build_diagram({"": views}, {"": None}, rng)
 
     def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
@@ -180,12 +180,8 @@ class DecisionCurve(Recipe):
             self._panel_row(curves, curve_rows) | limits_of_axes
             for curves, curve_rows in zip(curves_by_view, panels, strict=True)
         ]
-        if n_views > MAX_PANELS:
-            text = (
-                f"Only the {MAX_PANELS} views with the highest event rate of {n_views} are drawn. The table"
-                " contains all of them, but bands only of those drawn."
-            )
-            notes.append(Note("TN245", text))
+        table_content = "The table contains all of them, but bands only of those drawn."
+        notes += panel_limit_notes(n_views, DecisionCurveDiagram.view_order, table_content)
         if not all(view.is_rows for views in views_by_model.values() for view in views):
             notes.append(TALLY_NOTE)
         thresholds_setting = list(self.thresholds) if isinstance(self.thresholds, Sequence) else self.thresholds
@@ -212,12 +208,11 @@ class DecisionCurve(Recipe):
         return np.arange(round(steps_per_unit * end) + 1) / steps_per_unit
 
     def _panel_row(self, curves: Mapping[str, NetBenefitCurve], tables: Sequence[Columns]) -> dict[str, Any]:
-        """The row of `panels` of one view; `tables` has the curve of each model."""
         names, first_curve = list(curves), next(iter(curves.values()))
         is_single = len(names) == 1
         return {
             "view": first_curve.view.name,
-            "title": first_curve.view.name.removeprefix("class:"),
+            "title": view_title(first_curve.view.name),
             "aside": describe_share_of_thresholds(tables[0]) if is_single else f"{len(names)} models",
             "finding": (
                 describe_one_model(names[0], tables[0], self.level)
@@ -230,7 +225,6 @@ class DecisionCurve(Recipe):
 
 
 def _axis_limits(thresholds: Array, panels: Sequence[Sequence[Columns]]) -> dict[str, float]:
-    """The limits of the axes that all panels share."""
     tables = [table for tables in panels for table in tables]
     highest = max(float(np.nanmax([*table["net_benefit"], *table["high"], table["treat_all"][0]])) for table in tables)
     lowest = min(float(np.nanmin([*table["net_benefit"], *table["low"]])) for table in tables)
@@ -378,17 +372,14 @@ class DecisionCurveDiagram(model_strips_and_table.DiagramWithStrips):
     figure_size = (6.4, 4.8)
 
     def default_title(self) -> str:
-        """The question that the diagram answers, its default title."""
         if len(self.names) == 1:
             return "Is treating by the model better than treating all or none?"
         return "Which model has the higher net benefit, and at which thresholds?"
 
     def axis_labels(self) -> tuple[str, str]:
-        """The threshold along x, the net benefit along y."""
         return "Threshold probability", "Net benefit"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """The thresholds along x, the net benefit along y."""
         x_low, x_high, y_low, y_high = (
             float(self.panels[name][panel]) for name in ("x_low", "x_high", "y_low", "y_high")
         )
@@ -399,7 +390,6 @@ class DecisionCurveDiagram(model_strips_and_table.DiagramWithStrips):
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}".replace("-", "−"))
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """The curve and the band of each model, both default strategies, and the strips."""
         rows = self.rows(panel)
         curves = [select_part_of_model(rows, name, "curve") for name in self.names]
         level = f"{self.level_text} {'pointwise ' if self.has_long_labels else ''}band"
@@ -467,7 +457,6 @@ class NetBenefitCurve:
 
     @property
     def values(self) -> Array:
-        """Net benefit at each threshold."""
         return _net_benefit_of_sums(self.w, self.wy, self.thresholds)
 
     @property

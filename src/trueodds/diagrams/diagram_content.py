@@ -289,7 +289,6 @@ class DiagramContent:
         raise NotImplementedError
 
     def _drawn_marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """The marks of one panel whose layer is drawn."""
         return [mark for mark in self.marks(panel, size) if self.has(mark.layer)]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
@@ -343,7 +342,6 @@ class DiagramContent:
 
     @cached_property
     def _marks_in_legend(self) -> list[list[Mark]]:
-        """The marks of each panel in the size that the legend shows."""
         return [self._drawn_marks(i, LEGEND_SIZE) for i in range(min(len(self.panels["view"]), MAX_PANELS))]
 
     def axis_labels(self) -> tuple[str, str]:

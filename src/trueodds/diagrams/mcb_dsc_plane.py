@@ -30,15 +30,12 @@ class PlaneDiagram(model_strips_and_table.DiagramOfModels):
         return 6.4, 4.9 + (model_strips_and_table.number_table_height(len(self.names)) if has_table else 0.0)
 
     def default_title(self) -> str:
-        """The question that the diagram answers, its default title."""
         return "How well is each model calibrated, and how well does it discriminate?"
 
     def axis_labels(self) -> tuple[str, str]:
-        """MCB along x, DSC along y."""
         return "Miscalibration MCB (lower is better)", "Discrimination DSC (higher is better)"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """MCB along x, DSC along y."""
         from matplotlib.ticker import MaxNLocator
 
         styling.style_axes(ax, size.font_size)
@@ -51,7 +48,6 @@ class PlaneDiagram(model_strips_and_table.DiagramOfModels):
         ax.set_xticks([float(tick) for tick in x_ticks if x[0] <= tick <= x[1]])
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """A mark with the interval of MCB for each model, lines of equal score, and the table of numbers."""
         rows = self.rows(panel)
         model_rows = {name: values[rows["part"] == "model"] for name, values in rows.items()}
         mcb, dsc = (np.where(np.isfinite(model_rows["mcb"]), model_rows[name], np.nan) for name in ("mcb", "dsc"))

@@ -165,7 +165,6 @@ def _result_without_difference(estimate: Estimate) -> ModelResult:
 
 
 def _result_with_difference(result: ModelResult, difference: ErrorDifference, level: float) -> ModelResult:
-    """Add the difference from the first model and its interval to a result."""
     interval = difference.interval(level) if math.isfinite(difference.value) else None
     low, high = (interval.low, interval.high) if interval else (MISSING, MISSING)
     return replace(result, difference=difference.value, difference_low=low, difference_high=high)
@@ -280,7 +279,6 @@ def _describe_two_models(names: Sequence[str], results: Sequence[ModelResult], e
 
 
 def _format_noise_floor(result: ModelResult) -> str:
-    """The noise floor of one model in parentheses."""
     return "" if math.isnan(result.noise_floor) else f" (noise\u00a0floor\u00a0{format_error(result.noise_floor)})"
 
 

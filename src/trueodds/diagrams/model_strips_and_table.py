@@ -31,7 +31,6 @@ class DiagramOfModels(Diagram):
 
     @property
     def names(self) -> list[str]:
-        """The names of the models, in order."""
         return list(self.settings["models"])
 
 
@@ -40,7 +39,6 @@ class DiagramWithStrips(DiagramOfModels):
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
-        """The fraction of the height that the strips of all models take."""
         if not self.has("strip"):
             return 0.0
         return float(np.clip(STRIP_HEIGHT_PER_MODEL * len(self.names), *STRIP_HEIGHT_LIMITS))
@@ -88,7 +86,6 @@ class DiagramWithStrips(DiagramOfModels):
 
 
 def model_line(i: int, size: PanelSize, *, has_markers: bool) -> dict[str, Any]:
-    """The style of the curve of model number i."""
     marker = {"marker": MARKERS[i], "markersize": 4 if size.is_wide else 3} if has_markers else {}
     width = 1.7 if size.is_wide else 1.2
     return {"color": COLORS[i], "linestyle": LINE_STYLES[i], "linewidth": width, "zorder": 3.2} | marker
@@ -167,7 +164,6 @@ class NumberTable(Mark):
         self.names, self.columns, self.size = names, columns, size
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Write the table."""
         if not number_table_fits(ax, len(self.names)):
             return []
         size = self.size
@@ -240,7 +236,6 @@ def score_columns(
 
 
 def difference_column(rows: Sequence[Mapping[str, float]], first_model: str, size: float) -> tuple[str, list[str]]:
-    """The difference of each model to the first one with its interval, for the table of numbers."""
     cells = [
         format_error(row["difference"]) + format_interval(row["difference_low"], row["difference_high"])
         for row in rows[1:]

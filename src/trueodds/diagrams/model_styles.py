@@ -27,12 +27,10 @@ DEFAULT_MODEL_NAME = "model"  # label of a model without a name
 
 
 def sentence_name(name: str) -> str:
-    """Return the name of a model for use in a sentence."""
     return name or "the model"
 
 
 def legend_name(name: str) -> str:
-    """Return the name of a model, shortened for a legend."""
     return styling.shorten_text(name or DEFAULT_MODEL_NAME, MAX_NAME_WIDTH, NAME_FONT_SIZE)
 
 

@@ -17,6 +17,7 @@ from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
 from trueodds.diagrams._style.marks import Line, Mark, PanelSize
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.mcb_dsc_plane import PlaneDiagram, describe_plane, plane_limits
@@ -38,7 +39,7 @@ from trueodds.estimators.corp import SCORES
 from trueodds.estimators.corp import Corp as CorpError
 from trueodds.estimators.proper_scores import Brier, LogLoss
 from trueodds.lenses.base import Lens
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, view_title
 from trueodds.resampling.intervals.method import IntervalSpec
 
 SCORE_ESTIMATORS: Mapping[str, type[ProperScore]] = {"brier": Brier, "log_loss": LogLoss}
@@ -150,7 +151,6 @@ class Murphy(Recipe):
             raise InputError("TO203", problem, "an empty sequence", "For instance thresholds=100 or [0.1, 0.5].")
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The diagram of the views of one model, without intervals of its score, which need its rows."""
         return MurphyBuilder(self, {"": views}, {"": None}, rng).build({}, {}, [])
 
     def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
@@ -288,12 +288,10 @@ class MurphyBuilder:
 
     @property
     def shows_decomposition(self) -> bool:
-        """Whether the parts of the cost are drawn."""
         return len(self.names) == 1 if self.recipe.parts is None else self.recipe.parts
 
     @property
     def shows_bands(self) -> bool:
-        """Whether bands are drawn."""
         return self.recipe.band == "bootstrap" or (self.recipe.band == "auto" and len(self.names) <= 2)
 
     def _aggregate_row(
@@ -333,7 +331,7 @@ class MurphyBuilder:
         rows = [
             {
                 "view": models[0].view.name,
-                "title": models[0].view.name.removeprefix("class:"),
+                "title": view_title(models[0].view.name),
                 "aside": format_score_range(models),
                 "finding": self._describe_finding(i, score_results),
                 "n": max(model.view.n_rows for model in models),
@@ -355,7 +353,6 @@ class MurphyBuilder:
         return [score_results.get(name, ModelResult()) for name in self.names]
 
     def _describe_finding(self, i: int, score_results: Mapping[str, ModelResult]) -> str:
-        """The finding of view number i."""
         models = self.panels[i]
         results = [ModelResult(model.decomposition["score"]) for model in models]
         if score_results and len(self.panels) == 1:
@@ -407,12 +404,8 @@ class MurphyBuilder:
                     "predict. With lens='class:NAME' all models have the same outcome."
                 )
                 notes.append(Note("TN263", text))
-        if len(self.panels) > MAX_PANELS:
-            text = (
-                f"Only the {MAX_PANELS} views with the largest miscalibration of {len(self.panels)} are drawn. "
-                "The table contains all of them, but bands only of those drawn."
-            )
-            notes.append(Note("TN245", text))
+        table_content = "The table contains all of them, but bands only of those drawn."
+        notes += panel_limit_notes(len(self.panels), MurphyDiagram.view_order, table_content)
         if not all(model.view.is_rows for models in self.panels for model in models):
             notes.append(TALLY_NOTE)
         return notes
@@ -446,17 +439,14 @@ class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
         return self.has("numbers") and len(self.names) > 1 and len(self.panels["view"]) == 1
 
     def default_title(self) -> str:
-        """The question that the diagram answers, its default title."""
         if len(self.names) == 1:
             return "What do decisions based on these probabilities cost?"
         return "Which model has the lower cost, and at which thresholds?"
 
     def axis_labels(self) -> tuple[str, str]:
-        """The threshold along x, the cost along y."""
         return "Decision threshold", "Mean cost of decisions"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """The thresholds along x, the cost along y."""
         styling.style_axes(ax, size.font_size)
         styling.set_probability_axis(ax)
         high = float(self.panels["y_high"][panel])
@@ -464,7 +454,6 @@ class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
         ax.set_yticks(styling.round_ticks(ax, 0.0, high))
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """Curves, bands, parts of the cost, significant differences, strips and a table of numbers."""
         rows = self.rows(panel)
         curves, bands, strips = (
             [select_part_of_model(rows, name, part) for name in self.names] for part in ("curve", "band", "strip")

@@ -85,7 +85,6 @@ class MurphyCurve:
         return np.concatenate([self.distinct_scores, self.isotonic_rates, [self.rate]])
 
     def cost(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> Array:
-        """Return the mean cost of acting on these probabilities."""
         return _mean_scores(self.distinct_scores, self.w, self.wy, thresholds, acting_share)
 
     def recalibrated_cost(self, thresholds: Array) -> Array:
@@ -93,7 +92,6 @@ class MurphyCurve:
         return _mean_scores(self.isotonic_rates, self.w, self.w * self.isotonic_rates, thresholds, AT_THRESHOLD)
 
     def constant_prediction_cost(self, thresholds: Array) -> Array:
-        """Return the mean cost of the constant prediction of the overall rate."""
         rate = np.array([self.rate])
         return _mean_scores(rate, np.ones(1), rate, thresholds, AT_THRESHOLD)
 
@@ -199,7 +197,6 @@ class MurphyModel:
         return self.table_rows("curve", size, interleaved, list(ACTING_SHARE_BY_SIDE) * len(thresholds))
 
     def strip_rows(self) -> Columns:
-        """The histogram of the predictions."""
         edges = np.arange(STRIP_BINS + 1) / STRIP_BINS
         bin_index = np.clip(np.searchsorted(edges, self.cost_curve.distinct_scores, "left") - 1, 0, STRIP_BINS - 1)
         share = np.bincount(bin_index, self.cost_curve.w, STRIP_BINS)

@@ -23,7 +23,6 @@ SHARE_TOLERANCE = 1e-9  # shares up to this are rounding errors
 
 
 def describe_decomposition(model: MurphyModel) -> str:
-    """The score of one model and its decomposition."""
     terms = model.decomposition
     return (
         f"{SCORE_NAMES[model.score_name]} {format_error(terms['score'])} = {format_error(terms['mcb'])} miscalibration "
@@ -179,7 +178,6 @@ def _describe_significance(better: str, phrases: Sequence[str], is_tied: bool) -
 
 
 def _describe_all_thresholds(x: Array) -> str:
-    """A phrase for all of the evaluated thresholds."""
     if len(x) == 1:
         return f"the threshold {_format_threshold(x[0])}"
     return f"{'both' if len(x) == 2 else f'all {len(x)}'} evaluated thresholds"
@@ -288,7 +286,6 @@ def _format_threshold(threshold: float) -> str:
 
 
 def format_score_range(models: Sequence[MurphyModel]) -> str:
-    """Format the smallest and the largest mean score of the models."""
     scores = [model.decomposition["score"] for model in models]
     low, high = min(scores), max(scores)
     return f"score {low:.3f}" if len(scores) == 1 else f"score {low:.3f}–{high:.3f}"

@@ -43,7 +43,6 @@ class Recipe(Settings):
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """The settings by name, as a diagram records them."""
         return {name: getattr(self, name) for name in dataclass_settings(type(self))}
 
     @checks_method_call
@@ -88,7 +87,6 @@ class BinnedRecipe(HasPartition, Recipe):
 
 
 def lens_name(views: Sequence[View]) -> str:
-    """Name of the lens that gave these views."""
     if len(views) == 1:
         return views[0].name
     return "classwise" if all(view.name.startswith("class:") for view in views) else "several"

@@ -26,7 +26,7 @@ from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.diagrams.reliability_finding import describe_finding, describe_outside_bins
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.kernels import map_items
-from trueodds.lenses.view import View, count_views
+from trueodds.lenses.view import View, count_views, view_title
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,6 @@ class Reliability(BinnedRecipe):
     simultaneous: bool = False
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """Compute the diagram of binary views."""
         binned = map_items(lambda view: bins.BinnedView(view, self.partition), views)
         binned = [binned[i] for i in decreasing_order(view_bins.calibration_error for view_bins in binned)]
         n_bars = sum(len(view_bins.columns["bin"]) for view_bins in binned)
@@ -263,7 +262,7 @@ def _panel_columns(
         rows.append(
             {
                 "view": view_bins.view.name,
-                "title": view_bins.view.name.removeprefix("class:"),
+                "title": view_title(view_bins.view.name),
                 "aside": f"{n_bins} bins" if n_outside is None else f"{n_outside} of {n_bins} outside",
                 "finding": describe_finding(view_bins, total, segment_text, n_views=len(binned), is_largest=not rows),
                 "n": int(total.n[0]),
@@ -296,7 +295,6 @@ class ReliabilityDiagram(BinnedPlot):
         return (6.4, 4.6) if self.shows_deviation else (5.2, 6.7)
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """Bars, crosses, gaps, line of perfect calibration, strip, and words along the right edge."""
         rows, panel_row, bar_kind = self.rows(panel), self.panel_values(panel), self.settings["bars"]
         marks = [*self._bar_marks(panel, rows, size), *self._cross_marks(rows, size)]
         # Beside consistency bars, gaps would mark the same distance twice.

@@ -17,6 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_phrases, capitalize_first, format_probabilities
 from trueodds.diagrams._style.marks import Band, Line, Mark, PanelSize, Segments
+from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
@@ -31,7 +32,7 @@ from trueodds.diagrams.curve_smoother import (
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name
 from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, view_title
 
 COUNT_COLUMNS = ("low", "high", "probability_low", "probability_high", "effective", "n", "outside")
 
@@ -144,7 +145,6 @@ class ReliabilityCurve(Recipe):
         KernelSpec(bandwidth=self.bandwidth, scale=self.scale)  # validates the two settings
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """Compute the diagram of binary views."""
         panels = [CurvePanel.from_view(view, self.bandwidth, self.scale, self.range) for view in views]
         panels = [panels[i] for i in decreasing_order(panel.mean_local_error for panel in panels)]
         drawn_panels = panels[:MAX_PANELS]
@@ -193,12 +193,8 @@ class ReliabilityCurve(Recipe):
                 " simultaneous=True for a simultaneous band."
             )
         notes.append(Note("TN259", text))
-        if len(panels) > MAX_PANELS:
-            text = (
-                f"Only the {MAX_PANELS} views with the largest local error of {len(panels)} are drawn, with a"
-                " band. The table contains the curves of all."
-            )
-            notes.append(Note("TN245", text))
+        table_content = "The table contains the curves of all of them, but bands only of those drawn."
+        notes += panel_limit_notes(len(panels), ReliabilityCurveDiagram.view_order, table_content)
         if self.band is not None and any(panel.score_sums.has_vote_shares for panel in drawn_panels):
             notes.append(
                 Note("TN243", "Outcomes are shares of votes; limits use their observed variance around the curve.")
@@ -238,7 +234,6 @@ class CurvePanel:
 
     @classmethod
     def from_view(cls, view: View, bandwidth: float | str, scale: str, range_setting: RangeSetting | None) -> Self:
-        """Compute the curve of a view, without a band."""
         return cls(view, *smooth_view(view, bandwidth, scale, range_setting))
 
     def with_band(self, band: str, level: float, n_draws: int, rng: np.random.Generator | None) -> Self:
@@ -270,8 +265,7 @@ class CurvePanel:
 
     @property
     def title(self) -> str:
-        """The name of the view in the picture."""
-        return self.view.name.removeprefix("class:")
+        return view_title(self.view.name)
 
     @cached_property
     def mean_local_error(self) -> float:
@@ -311,7 +305,6 @@ class CurvePanel:
         return table | {"outside": np.concatenate([outside, np.zeros(n_bins, dtype=bool)])}
 
     def panel_row(self, n_views: int, band: str | None, max_share: float, *, is_first: bool) -> dict[str, Any]:
-        """The numbers and texts of the panel."""
         total = self.score_sums.w.sum()
         text = describe_finding(self.columns, self.miscalibrated_segments, self.mean_local_error, self.view.name, band)
         if n_views > 1:
@@ -523,7 +516,6 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         return f"{level} consistency band ({scope})" if consistent else f"{level} {scope} band"
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """The pieces of the curve with their bands and references, the diagonal, and the strip."""
         rows = self.rows(panel)
         curve, strip = select_part(rows, "curve"), select_part(rows, "strip")
         marks: list[Mark] = []
@@ -534,7 +526,6 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         return [*marks, self.diagonal(), self.strip(strip["x_low"], strip["x_high"], strip["share"], tallest, size)]
 
     def _piece_marks(self, rows: Mapping[str, Array], size: PanelSize) -> list[Mark]:
-        """The marks of a piece of the curve without gaps."""
         x, width = rows["score"], 1.8 if size.is_wide else 1.3
         is_point = bool(x[-1] - x[0] < 0.004)  # a very narrow range remains visible
         dot: dict[str, Any] = {"marker": "o" if is_point else "", "markersize": 2.2 * width, "key": {"marker": ""}}

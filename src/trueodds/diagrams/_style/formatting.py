@@ -72,7 +72,6 @@ def format_probabilities(*xs: float) -> list[str]:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Join words with commas and `and`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 

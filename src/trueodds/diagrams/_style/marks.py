@@ -45,7 +45,6 @@ class PanelSize:
 
     @classmethod
     def of(cls, ax: Any) -> PanelSize:
-        """The current size of axes."""
         width, height = styling.size_in_inches(ax)
         return cls(float(width), float(height))
 
@@ -82,7 +81,6 @@ class Mark:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to draw."""
         return not np.isfinite(sum(self.coordinates)).any()
 
     def draw(self, ax: Any) -> Iterable[Any]:
@@ -90,7 +88,6 @@ class Mark:
         raise NotImplementedError
 
     def legend_handle(self) -> Any:
-        """An artist that shows the mark in the legend."""
         raise NotImplementedError
 
 
@@ -128,7 +125,6 @@ class _LineMark(Mark):
     """A mark that a line shows in the legend."""
 
     def legend_handle(self) -> Any:
-        """A short line in the style of the mark."""
         from matplotlib.lines import Line2D
 
         style = {name: value for name, value in self.style.items() if name not in _STYLES_OF_POSITION}
@@ -139,7 +135,6 @@ class Line(_LineMark):
     """A line through points: `Line(x, y)`. NaN leaves a gap."""
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the line."""
         return ax.plot(*self.coordinates, **self.style)
 
 
@@ -150,7 +145,6 @@ class Points(_LineMark):
         super().__init__(*coordinates, linestyle="none", **style)
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the markers."""
         return ax.plot(*self.coordinates, **self.style)
 
 
@@ -161,11 +155,9 @@ class Dots(_LineMark):
     """
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the markers."""
         return [ax.scatter(*self.coordinates, **self.style)]
 
     def legend_handle(self) -> Any:
-        """One marker."""
         from matplotlib.lines import Line2D
 
         return Line2D([], [], **({"linestyle": "none", "marker": "o"} | self.key))
@@ -175,7 +167,6 @@ class VLine(_LineMark):
     """A vertical line across the axes: `VLine(x)`."""
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the line."""
         return [ax.axvline(x, **self.style) for x in self.coordinates[0]]
 
 
@@ -183,7 +174,6 @@ class HLine(_LineMark):
     """A horizontal line across the axes: `HLine(y)`."""
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the line."""
         return [ax.axhline(y, **self.style) for y in self.coordinates[0]]
 
 
@@ -191,7 +181,6 @@ class Segments(_LineMark):
     """Straight segments: `Segments(x, x, low, high)` are vertical, `Segments(low, high, y, y)` horizontal."""
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the segments."""
         from matplotlib.collections import LineCollection
 
         x_low, x_high, y_low, y_high = self.coordinates
@@ -201,7 +190,6 @@ class Segments(_LineMark):
         return [segments]
 
     def legend_handle(self) -> Any:
-        """A short line with square ends."""
         handle = super().legend_handle()
         handle.set_solid_capstyle("butt")
         return handle
@@ -211,7 +199,6 @@ class _AreaMark(Mark):
     """A mark that a rectangle shows in the legend."""
 
     def legend_handle(self) -> Any:
-        """A rectangle in the style of the mark."""
         from matplotlib.patches import Patch
 
         style = {name: value for name, value in self.style.items() if name not in _STYLES_OF_POSITION}
@@ -222,7 +209,6 @@ class Band(_AreaMark):
     """The area between two curves: `Band(x, low, high)`."""
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Fill the area."""
         return [ax.fill_between(*self.coordinates, **self.style)]
 
 
@@ -230,7 +216,6 @@ class VBand(_AreaMark):
     """The area between two vertical lines across the axes: `VBand(low, high)`."""
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Fill the area."""
         (low,), (high,) = self.coordinates
         return [ax.axvspan(low, high, **self.style)]
 
@@ -243,7 +228,6 @@ class Polygons(_AreaMark):
         self.shapes = shapes
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Fill the polygons."""
         from matplotlib.collections import PolyCollection
 
         polygons = PolyCollection(self.shapes, **self.style)
@@ -285,7 +269,6 @@ class Strip(_AreaMark):
         self.shows_max_share, self.is_top = shows_max_share, is_top
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the strip; `shows_max_share` writes `max_share` beside it."""
         strip = ax.inset_axes((0, self.bottom, 1, self.height), zorder=3)
         strip.set_label("strip")
         strip.set_xlim(ax.get_xlim())
@@ -327,11 +310,9 @@ class AxisStrip(Mark):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to draw: the title is always drawn."""
         return False
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the strip with the ticks."""
         strip = ax.inset_axes((0, 0, 1, styling.AXIS_STRIP_HEIGHT), zorder=3)
         strip.set_label("axis_strip")
         strip.set_xlim(ax.get_xlim())
@@ -369,14 +350,12 @@ class Arrows(_LineMark):
         self.width, self.minlength = width, minlength
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the arrows."""
         x, y, x_head, y_head = self.coordinates
         lengths = {"headwidth": 3.6, "headlength": 4.2, "headaxislength": 3.8, "minlength": self.minlength}
         units: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches"}
         return [ax.quiver(x, y, x_head - x, y_head - y, width=self.width, **units, **lengths, **self.style)]
 
     def legend_handle(self) -> Any:
-        """A line with an arrow head."""
         from matplotlib.lines import Line2D
 
         style = {"color": self.style["color"], "linewidth": 80 * self.width, "marker": ">", "markersize": 6.0}
@@ -392,10 +371,8 @@ class Text(Mark):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no text."""
         return not self.text
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Write the text. A name may be "$x$", which is no formula."""
         (x,), (y,) = self.coordinates
         return [ax.annotate(self.text, (x, y), annotation_clip=False, parse_math=False, **self.style)]

@@ -118,7 +118,6 @@ def _publication_style(style: str | None) -> PublicationStyle:
 
 
 def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> PublicationSize:
-    """Choose the size of the figure of one diagram."""
     n_panels = min(len(diagram.panels["view"]), MAX_PANELS)
     without_size = replace(diagram, presentation=replace(diagram.presentation, figsize=None))
 

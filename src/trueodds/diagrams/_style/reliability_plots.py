@@ -23,30 +23,24 @@ class UnitSquarePlot(Diagram):
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
-        """The strip's share of the height."""
         return styling.STRIP_HEIGHT if self.has("strip") else 0.0
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         return self.calibration_question
 
     def axis_labels(self) -> tuple[str, str]:
-        """Predicted along x, observed along y."""
         return self.predicted_label, self.observed_label
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """Probabilities along x, and event rates along y above the strip."""
         styling.style_axes(ax, size.font_size)
         styling.set_probability_axis(ax)
         styling.set_rate_axis(ax, *styling.RATE_LIMITS, self.strip_height)
 
     def diagonal(self) -> Mark:
-        """The line of perfect calibration."""
         label = "perfect calibration" if self.has_long_labels else "diagonal"
         return Line((0, 1), (0, 1), layer="diagonal", label=label, color=styling.MUTED_COLOR, linewidth=1, zorder=2)
 
     def strip(self, low: Array, high: Array, share: Array, max_share: float, size: PanelSize) -> Mark:
-        """The histogram of the predictions."""
         return Strip(low, high, share, max_share=max_share, shows_max_share=size.is_wide, label="predictions")
 
 
@@ -69,7 +63,6 @@ class BinnedPlot(UnitSquarePlot):
         return 0.0 if self.shows_deviation else super().aspect_ratio
 
     def axis_labels(self) -> tuple[str, str]:
-        """Predicted along x; along y observed, or observed minus predicted."""
         if not self.shows_deviation:
             return super().axis_labels()
         return self.predicted_label, "Accuracy − confidence" if self.lens == "confidence" else "Observed − predicted"
@@ -79,7 +72,6 @@ class BinnedPlot(UnitSquarePlot):
         return float(self.panels["y_low"][panel]), float(self.panels["y_high"][panel])
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """Probabilities along x, and event rates or differences along y above the strip."""
         self.draw_axes(ax, *self.y_limits(panel))
 
     def draw_axes(self, ax: Any, low: float, high: float) -> None:
@@ -92,11 +84,9 @@ class BinnedPlot(UnitSquarePlot):
             styling.set_rate_axis(ax, low, high, self.strip_height)
 
     def draw_calibration_line(self, ax: Any) -> None:
-        """Draw the line of perfect calibration."""
         draw_marks(ax, [self.calibration_line()])
 
     def calibration_line(self) -> Mark:
-        """The line of perfect calibration."""
         x, y = (styling.PROBABILITY_LIMITS, (0, 0)) if self.shows_deviation else ((0, 1), (0, 1))
         return Line(x, y, name="diagonal", color=styling.MUTED_COLOR, linewidth=1, zorder=1.5)
 

@@ -209,7 +209,6 @@ def _draw_outlines_or_text(text: Any, renderer: Any) -> None:
 
 @cache
 def _characters() -> frozenset[int]:
-    """Return the code points of the characters in the font."""
     from matplotlib import font_manager
 
     path = font_manager.findfont(FONT)

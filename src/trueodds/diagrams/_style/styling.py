@@ -216,7 +216,6 @@ def set_rate_axis(ax: Any, low: float, high: float, strip_height: float) -> None
 
 
 def format_percent_tick(value: float, _: Any = None) -> str:
-    """Format a share as the label of a tick."""
     return f"{100 * value:.3g}\u00a0%"
 
 
@@ -234,7 +233,6 @@ def set_difference_axis(ax: Any, low: float, high: float, strip_height: float) -
 
 
 def _format_signed_points(value: float, _: Any = None) -> str:
-    """Format a difference in percent with its sign, for a tick."""
     if abs(value) < 1e-9:
         return "0"
     return f"{100 * value:+.3g}\u00a0%".replace("-", "−")

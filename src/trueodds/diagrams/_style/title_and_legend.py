@@ -93,7 +93,6 @@ class Header:
 
     @cached_property
     def wrapped_headline(self) -> str:
-        """The headline, wrapped."""
         size = self.font_size + self.headline_enlargement
         lines = [
             line
@@ -106,7 +105,6 @@ class Header:
 
     @cached_property
     def wrapped_finding(self) -> str:
-        """The finding, wrapped."""
         return styling.wrap_text(self.finding_text, self.max_width, self.font_size)
 
     @cached_property
@@ -119,7 +117,6 @@ class Header:
 
     @cached_property
     def uncut_legend_entries(self) -> list[tuple[Any, str]]:
-        """The legend entries in full."""
         return self.diagram.legend() if self.has_legend and self.diagram.has("legend") else []
 
     @property
@@ -129,7 +126,6 @@ class Header:
 
     @cached_property
     def n_legend_columns(self) -> int:
-        """The largest number of legend columns that fits."""
         for n_columns in range(len(self.legend_entries), 1, -1):
             n_rows = -(-len(self.legend_entries) // n_columns)
             # Avoids three columns with one entry in the second row.
@@ -180,7 +176,6 @@ class Header:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no legend label is cut."""
         return all(
             label == styling.on_one_line(uncut_label)
             for (_, label), (_, uncut_label) in zip(self.legend_entries, self.uncut_legend_entries, strict=True)

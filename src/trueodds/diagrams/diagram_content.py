@@ -171,13 +171,7 @@ class DiagramContent:
         return replace(self, without=self.without | set(layers))
 
     def printable(self) -> Self:
-        """Return the same diagram with control characters in names escaped.
-
-        Returns
-        -------
-        Diagram
-            A copy whose names are safe to print in a picture or a page.
-        """
+        """Return the same diagram with control characters in names escaped."""
         title = self.presentation.title
         return replace(
             self,
@@ -189,18 +183,7 @@ class DiagramContent:
         )
 
     def has(self, layer: str) -> bool:
-        """Tell whether a layer is drawn.
-
-        Parameters
-        ----------
-        layer : str
-            Name of the layer.
-
-        Returns
-        -------
-        bool
-            False if `less` left it out.
-        """
+        """Tell whether a layer is drawn: False if `less` left it out."""
         return layer not in self.without
 
     @property
@@ -209,13 +192,7 @@ class DiagramContent:
         return self.has(_LONG_LABELS)
 
     def with_short_labels(self) -> Self:
-        """Return the same diagram with short legend labels, for narrow axes.
-
-        Returns
-        -------
-        Diagram
-            A copy.
-        """
+        """Return the same diagram with short legend labels, for narrow axes."""
         return replace(self, without=self.without | {_LONG_LABELS})
 
     def present(
@@ -258,61 +235,24 @@ class DiagramContent:
         return self.aspect_ratio > 0 and not self.hides_axes
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """Return the marks of one panel, in the order of the legend.
-
-        Parameters
-        ----------
-        panel : int
-            Index into `panels`.
-        size : PanelSize
-            The size of the axes, on which the widths of lines depend.
-
-        Returns
-        -------
-        list of Mark
-            The marks of all layers; those that `less` leaves out are not drawn.
-        """
+        """Return the marks of all layers of one panel, in the order of the legend; line widths depend on the size."""
         raise NotImplementedError
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """Set the limits, ticks and grid of the axes of one panel.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes
-            Where the marks will be drawn.
-        panel : int
-            Index into `panels`.
-        size : PanelSize
-            The size of the axes.
-        """
+        """Set the limits, ticks and grid of the axes of one panel, before its marks are drawn."""
         raise NotImplementedError
 
     def _drawn_marks(self, panel: int, size: PanelSize) -> list[Mark]:
         return [mark for mark in self.marks(panel, size) if self.has(mark.layer)]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one panel.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes
-            Where to draw.
-        panel : int
-            Index into `panels`.
-        """
+        """Draw one panel, given by its index into `panels`."""
         size = PanelSize.of(ax)
         self.set_axes(ax, panel, size)
         draw_marks(ax, self._drawn_marks(panel, size))
 
     def default_title(self) -> str:
-        """Return the default title of a figure.
-
-        Returns
-        -------
-        str
-            The question that the diagram answers.
-        """
+        """Return the question that the diagram answers, which is the default title of a figure."""
         raise NotImplementedError
 
     @property
@@ -321,23 +261,11 @@ class DiagramContent:
         return self.presentation.heading("") or self.default_title()
 
     def caption(self) -> str:
-        """Return the default title of given axes.
-
-        Returns
-        -------
-        str
-            The name of the view, and its main result in a few words.
-        """
+        """Return the default title of given axes: the name of the view, and its main result in a few words."""
         return f"{self.panels['title'][0]}: {self.panels['aside'][0]}"
 
     def legend(self) -> list[tuple[Any, str]]:
-        """Return the entries of the legend.
-
-        Returns
-        -------
-        list of (artist, str)
-            Handles and their labels, those of the marks that the panels show.
-        """
+        """Return the handle and the label of each entry of the legend, those of the marks that the panels show."""
         return legend_entries(self._marks_in_legend)
 
     @cached_property
@@ -345,13 +273,7 @@ class DiagramContent:
         return [self._drawn_marks(i, LEGEND_SIZE) for i in range(min(len(self.panels["view"]), MAX_PANELS))]
 
     def axis_labels(self) -> tuple[str, str]:
-        """Return the axis labels.
-
-        Returns
-        -------
-        tuple of str
-            The labels of the x axis and of the y axis.
-        """
+        """Return the labels of the x axis and of the y axis."""
         raise NotImplementedError
 
     @property

@@ -13,18 +13,7 @@ Columns = dict[str, Array]  # the columns of a table by name, of equal length
 
 
 def stack_tables(tables: Sequence[Mapping[str, Array]]) -> Columns:
-    """Concatenate tables row-wise into read-only columns.
-
-    Parameters
-    ----------
-    tables : sequence of mappings of str to ndarray
-        Tables with the columns of the first one. Other columns are left out.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The columns of the first table.
-    """
+    """Concatenate tables row-wise into read-only columns: those of the first table, others are left out."""
     stacked = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     for column in stacked.values():
         column.flags.writeable = False

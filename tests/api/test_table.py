@@ -13,10 +13,10 @@ import pytest
 import trueodds as to
 from tests.api import bold_values
 from tests.test_schemas import valid
+from trueodds.api.table_columns import MeasureColumn
+from trueodds.api.table_results import ResultTable
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
-from trueodds.core.table_columns import MeasureColumn
-from trueodds.core.table_results import ResultTable
 
 FAST = {"resamples": 200}
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from trueodds.api.table_caption import caption_sentences
+from trueodds.api.table_columns import MeasureColumn
+from trueodds.api.table_results import ResultTable
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
-from trueodds.core.table_columns import MeasureColumn
-from trueodds.core.table_results import ResultTable, caption_sentences
 
 
 def rows(n: int = 300) -> tuple[np.ndarray, np.ndarray]:

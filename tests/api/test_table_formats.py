@@ -11,11 +11,11 @@ import pytest
 
 import trueodds as to
 from tests.api.test_table import FAST, outcomes_and_models
+from trueodds.api.table_columns import MeasureColumn
+from trueodds.api.table_results import ResultTable
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate
-from trueodds.core.table_columns import MeasureColumn
 from trueodds.core.table_layout import display_width
-from trueodds.core.table_results import ResultTable
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import trueodds as to
 from tests.cli.conftest import Run
+from trueodds.api.table_results import ResultTable
 from trueodds.cli import output
-from trueodds.core.table_results import ResultTable
 
 QUICK = ("--measure", "ece", "--measure", "brier", "--resamples", 200)
 
@@ -110,3 +112,22 @@ def test_csv_in_a_pseudo_terminal_is_what_a_pipe_receives(overconfident: str, ho
     assert process.wait() == 0
     assert shown.decode().replace("\r\n", "\n") == piped
     assert max(map(len, piped.splitlines())) > 60
+
+
+def test_a_column_of_segments_is_an_option(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    p, site = rng.random(300), np.arange(300) % 2
+    y = (rng.random(300) < p).astype(int)
+    paths = [tmp_path / "true.csv", tmp_path / "low.csv"]
+    for path, probabilities in zip(paths, (p, p**3), strict=True):
+        lines = [f"{label},{1 - x},{x},{value}" for label, x, value in zip(y, probabilities, site, strict=True)]
+        path.write_text("\n".join(["label,p_0,p_1,site", *lines]), encoding="utf-8")
+    options = (*paths, "--measure", "ece", "--by", "site", "--resamples", 199)
+    table = to.table({path.stem: to.read(str(path), group="site") for path in paths}, ["ece"], by="site", resamples=199)
+    assert json.loads(run("table", *options, "--json", "-").stdout) == table.to_dict()
+    assert run("table", *options).stdout.startswith(table.describe())
+    assert [cell.status for cell in table.cells if cell.model == "low"] == ["miscalibrated"] * 2
+    assert (
+        "TO409" in run("table", *paths, "--by", "region").stderr
+        or run("table", *paths, "--by", "region").exit_code == 2
+    )

@@ -49,13 +49,25 @@ def pair_arrays(*args: Any) -> tuple[Any, ...]:
     (([0, 1], [0.2, 0.7]), 'ece')
     >>> pair_arrays([0, 1], {"a": [0.2, 0.7]}, "brier")
     ({'a': ([0, 1], [0.2, 0.7])}, 'brier')
+    >>> pair_arrays([0, 1], {"a": {"before": [0.2, 0.7]}})
+    ({'a': {'before': ([0, 1], [0.2, 0.7])}},)
     """
     if len(args) < 2 or is_model(args[0]) or is_pair(args[0]) or _is_method_or_model(args[1]):
         return args
     y_true, y_prob, *rest = args
-    if isinstance(y_prob, Mapping) and y_prob and all(is_array(prob) for prob in y_prob.values()):
+    if _is_mapping_of(y_prob, is_array):
         return ({name: (y_true, prob) for name, prob in y_prob.items()}, *rest)
+    if _is_mapping_of(y_prob, lambda versions: _is_mapping_of(versions, is_array)):  # versions of each model
+        models = {
+            name: {version: (y_true, prob) for version, prob in versions.items()} for name, versions in y_prob.items()
+        }
+        return (models, *rest)
     return ((y_true, y_prob), *rest)
+
+
+def _is_mapping_of(x: Any, holds: Callable[[Any], bool]) -> bool:
+    """Return whether an argument is a nonempty mapping all of whose values fulfill a condition."""
+    return isinstance(x, Mapping) and len(x) > 0 and all(map(holds, x.values()))
 
 
 def pair_model_arrays(*args: Any) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
 from trueodds.data.predictions import Predictions
-from trueodds.io.models import models_by_name
+from trueodds.io.models import join_versions, models_by_name, versions_by_model
 
 if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
@@ -151,19 +151,12 @@ def _draw_grid(
     `call_settings` are the arguments of `draw` that apply to all diagrams, such as the lens.
     """
     from trueodds.diagrams import DIAGRAMS
-    from trueodds.diagrams.grid import MAX_CELLS, VERSION_SEPARATOR, DiagramGrid, stack_models
+    from trueodds.diagrams.grid import MAX_CELLS, DiagramGrid, stack_models
 
-    versions_by_model = _versions_of_models(data) if len(diagrams) == 1 else None
     version_names: tuple[str, ...] = ()
-    if versions_by_model is None:
-        models = _models_by_name(data)
-    else:
-        version_names = tuple(next(iter(versions_by_model.values())))
-        models = {
-            f"{name}{VERSION_SEPARATOR}{version}": model
-            for name, versions in versions_by_model.items()
-            for version, model in versions.items()
-        }
+    models = _models_by_name(data)
+    if len(diagrams) == 1 and (versions := versions_by_model(data)):
+        version_names, models = join_versions(versions)
     if len(models) * len(diagrams) > MAX_CELLS:
         got = f"{len(models)} models × {len(diagrams)} diagrams"
         raise InputError("TO705", f"A grid has at most {MAX_CELLS} cells.", got, "Draw several grids.")
@@ -183,25 +176,6 @@ def _draw_grid(
         drawn = {name: draw(model, diagram, **call_settings, **diagram_settings) for name, model in models.items()}
         columns.append(stack_models(drawn))
     return DiagramGrid(tuple(models), tuple(columns), presentation, ncols, version_names)
-
-
-def _versions_of_models(data: Any) -> dict[str, dict[str, Any]] | None:
-    """Return the versions of each model of a mapping of mappings, such as before and after; None for other data."""
-    if not isinstance(data, Mapping) or not data:
-        return None
-    versions_by_model = {}
-    for name, versions in data.items():
-        named_versions = models_by_name(versions)
-        if not named_versions:
-            return None
-        versions_by_model[str(name)] = named_versions
-    expected = list(next(iter(versions_by_model.values())))
-    for name, versions in versions_by_model.items():
-        if list(versions) != expected:
-            got = f"{', '.join(versions)} of {name}, not {', '.join(expected)}"
-            fix = "Pass the same versions of every model."
-            raise InputError("TO205", "The models of this grid have different versions.", got, fix)
-    return versions_by_model
 
 
 def _models_by_name(data: Any) -> dict[str, Any]:

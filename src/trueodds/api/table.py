@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from trueodds.api.arguments import reported_call_settings, resolve_lens
 from trueodds.api.array_arguments import accept_arrays_of_models
-from trueodds.api.compare import default_model_name, name_models, prepare_models, resolve_rows_of_models
-from trueodds.api.measure import measure
+from trueodds.api.compare import default_model_name, name_models, resolve_rows_of_models
+from trueodds.api.table_columns import SegmentCell
+from trueodds.api.table_evaluation import (
+    ColumnEvaluation,
+    EvaluatedColumn,
+    collect_notes,
+    doubt_notes,
+    problem_notes,
+    require_estimate,
+    resample_notes,
+)
 from trueodds.api.table_measures import Lenses, Measures, RequestedColumn, choose_columns
+from trueodds.api.table_results import ResultTable
+from trueodds.api.table_segments import Segments, add_segments
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.progress import Progress, report_progress
-from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
-from trueodds.core.table_columns import MeasureColumn, TableComparison
-from trueodds.core.table_results import ResultTable
 from trueodds.data.predictions import Predictions
-from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
-from trueodds.io.models import is_pair
+from trueodds.io.models import is_pair, join_versions, versions_by_model
 from trueodds.kernels.holm import holm
-from trueodds.resampling.comparison.compare_models import ModelComparison
-from trueodds.resampling.comparison.differences import MIN_DECISIVE_UNITS, ErrorDifference
 from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
@@ -42,6 +46,7 @@ def table(
     measures: Measures = ...,
     lenses: Lenses = None,
     *,
+    by: Any = None,
     interval: str | None = "auto",
     level: float = 0.95,
     **settings: Any,
@@ -53,6 +58,7 @@ def table(
     measures: Measures = ...,
     lenses: Lenses = None,
     *,
+    by: Any = None,
     interval: str | None = "auto",
     level: float = 0.95,
     **settings: Any,
@@ -64,8 +70,9 @@ def table(
     lenses: Any = None,
     *,
     lens: Any = None,
+    by: Any = None,
     interval: str | None = "auto",
-    bold: bool = True,
+    bold: bool | None = None,
     level: float = 0.95,
     resamples: int | None = None,
     paired: bool | None = None,
@@ -80,11 +87,15 @@ def table(
     only if its model is significantly better than every other model of the table. No value of a column is bold if two
     models could be equally good.
 
+    With ``by="segment"`` every model is evaluated on the rows of every segment, and its calibration is tested there,
+    with one adjustment for all cells of models and segments. Models with versions, such as before and after
+    recalibration, have a column per version and one for the difference, with a test.
+
     Parameters
     ----------
     models : mapping of str to Predictions, (y_true, y_prob), Source or Tally
         The models by name; a list names them `a`, `b`, `c`, …. Arrays may be passed as ``table(y_true, {"a": p_a, "b":
-        p_b})``.
+        p_b})``. A mapping of mappings, such as ``{"resnet": {"before": p, "after": q}}``, has versions of each model.
     measures : sequence or mapping, default=("accuracy", "ece", "debiased_l2", "brier", "log_loss")
         The columns: names of estimators (``trueodds list estimators`` prints them), instances with their settings, or
         ``"accuracy"``. A mapping sets the headings, as in ``{"ECE": "ece", "NLL": "log_loss"}``.
@@ -93,14 +104,19 @@ def table(
         default lens of a measure. Accuracy has no other lens.
     lens : str, Lens or list, optional
         The same as `lenses`, under the name that other functions have.
+    by : str or array (n,), optional
+        Name of the group column whose values are the segments, or the segment of each row.
     interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
         Method of the confidence intervals. None omits intervals, noise floors and bold values, which is fast.
-    bold : bool, default=True
-        Whether the models are compared. False omits bold values, which is faster.
+    bold : bool, optional
+        Whether the models are compared. False omits bold values, which is faster. By default models are compared,
+        except with `by`. Models with versions are not compared with each other.
     level : float, default=0.95
-        Confidence level of the intervals. Bold values have a familywise error rate of at most 1 − `level`.
+        Confidence level of the intervals. Bold values have a familywise error rate of at most 1 − `level`, and so have
+        the tests of the segments.
     resamples : int, optional
-        Number of bootstrap resamples, 2,000 by default.
+        Number of bootstrap resamples, 2,000 by default, and of null draws of each test of a segment: by default 999, or
+        up to 9,999 for many cells (more if no cell could be significant otherwise).
     paired : bool, optional
         Whether the models have predictions for the same rows. They are paired as in `compare`: by the ids of the rows
         if all models have them, else in their order. With True and ids, all cells are those of the rows that all models
@@ -127,11 +143,13 @@ def table(
     ------
     InputError
         As for `measure`. Also TO205 for no models, for names that are not distinct, for columns with the same heading,
-        and for ``paired=True`` with different rows.
+        for different versions of the models, for ``bold=True`` with versions, and for ``paired=True`` with different
+        rows; TO409 if a model does not have the group column `by`.
 
     See Also
     --------
     compare : Compare two models or rank several by one measure.
+    by_group : Test the subgroups of one model on joint null draws, with the gaps between them.
 
     Notes
     -----
@@ -148,6 +166,16 @@ def table(
     models were equally good (Wilson 95 % interval 0.3 to 2.9 %), and 4 of 300 where two were equally good and one worse
     (0.5 to 3.4 %). Where one model was better, a value was bold in 279 of 300 tables (90 to 95 %).
 
+    With `by`, the test ``"omnibus"`` examines each model in each segment through the default lens, or through the only
+    one of `lenses`. Its p-values are adjusted by Holm's method for all cells, which is valid although the cells of
+    several models have the same rows. Cells with fewer than 25 rows (or clusters) are not judged, but they count in the
+    adjustment, and have their values; note TN287 names them. Every value equals that of `measure` on the rows of the
+    cell.
+
+    The difference of a version is its error minus that of the first version, as in `compare`: the rows are paired, and
+    a negative difference of an error is an improvement. The p-values are adjusted by Holm's method for all differences
+    of the table.
+
     References
     ----------
     .. [1] Berger (1982). Multiparameter hypothesis testing and acceptance sampling.
@@ -161,145 +189,87 @@ def table(
     >>> table = to.table(y, {"informed": p, "constant": [0.75] * 100}, ["brier", "log_loss"])
     >>> table.bold
     {'brier': 'informed', 'log_loss': 'informed'}
+    >>> regions = ["north", "south"] * 50
+    >>> by_region = to.table(y, {"informed": p, "constant": [0.75] * 100}, ["brier"], by=regions)
+    >>> [(cell.model, cell.segment, cell.status) for cell in by_region.cells if cell.segment == "south"]
+    [('informed', 'south', 'miscalibrated'), ('constant', 'south', 'miscalibrated')]
+    >>> versions = to.table(y, {"net": {"before": [0.75] * 100, "after": p}}, ["brier"])
+    >>> versions.columns[0].differences[0].difference < 0
+    True
     """
+    versions = versions_by_model(models)
+    version_names, models = join_versions(versions) if versions else ((), models)
     named_models, progress_context = _name_models(models), report_progress(progress)
     generator, level = as_generator(rng), check("level", level, Level, 0.95)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     interval_spec = IntervalSpec(interval, level, DEFAULT_RESAMPLES if resamples is None else resamples)
-    bold = check("bold", bold, bool)
+    is_bold_requested = check("bold", bold, bool | None)
+    bold = not versions and by is None if is_bold_requested is None else is_bold_requested
+    if versions and bold:
+        fix = "Leave bold out: the versions of each model are compared."
+        raise InputError("TO205", "Models with versions are not compared with each other.", "bold=True", fix)
     if lens is not None:
         if lenses is not None:
             raise InputError("TO202", "lens and lenses are the same argument.", "both", "Pass one of them.")
         lenses = lens
     columns = choose_columns(measures, lenses, settings, seed, generator)
-    rows, notes = _align_models(resolve_rows_of_models(named_models, weight_kind), paired)
+    _check_distinct_labels(columns)
+    rows = add_segments(named_models, by)
+    rows, notes = _align_models(resolve_rows_of_models(rows, weight_kind), paired)
+    segments = Segments.split(rows, by)
     is_compared, comparison_notes = _check_comparable(rows, paired) if bold and interval is not None else (False, [])
     notes += comparison_notes
     first_model = next(iter(rows.values()))
-    evaluated = []
-    n_steps = len(columns) * (len(rows) + is_compared)
+    call = ColumnEvaluation(
+        interval_spec, resamples, paired, weight_kind, seed, is_compared=is_compared, versions=version_names
+    )
+    call_settings: dict[str, Any] = {"interval": interval, "resamples": interval_spec.resamples, "bold": bold}
+    call_settings |= settings | reported_call_settings(rng, first_model, weight_kind)
+    evaluated: list[EvaluatedColumn] = []
+    cells: tuple[SegmentCell, ...] = ()
+    n_steps = len(columns) * len(segments.values) * (len(rows) + (is_compared or bool(versions)))
+    n_steps += len(rows) * len(segments.values) * segments.is_divided
+    steps = itertools.count()
     with progress_context as report:
-        for number, column in enumerate(columns):
+
+        def notify(step: str) -> None:
+            """Report the share of the steps that are done, and the next one."""
+            report(min(1.0, next(steps) / n_steps), step)
+
+        for column in columns:
             column_lens = resolve_lens(first_model, column.lens, column.method)
-            n_steps_done = number * n_steps / len(columns)
-            estimates: dict[str, Estimate] = {}
-            method, models_of_column = prepare_models(column.method, rows)
-            for name, model in models_of_column.items():
-                report((n_steps_done + len(estimates)) / n_steps, f"{column.label} of {name}")
-                estimates[name] = measure(
-                    model, method, lens=column_lens, interval=interval, level=level, resamples=resamples,
-                    weight_kind=weight_kind, rng=seed,
-                )  # fmt: skip
-            pairs = []
-            if is_compared:
-                report((n_steps_done + len(rows)) / n_steps, f"{column.label}: comparing the models")
-                comparison = ModelComparison(method, column_lens, column_lens.aggregate, interval_spec, paired=paired)
-                pairs = comparison.compare_all_pairs(models_of_column, seed)
-            evaluated.append(_EvaluatedColumn(column, str(column_lens), estimates, pairs))
+            of_segments = [
+                call.evaluate(column, column_lens, segment, segments.rows(segment), notify)
+                for segment in segments.values
+            ]
+            require_estimate(of_segments)
+            evaluated += of_segments
+        if segments.is_divided:
+            cell_test = segments.cell_test(lenses, 1 - level, resamples)
+            cells = segments.test_cells(cell_test, weight_kind, seed, notify)
+            call_settings |= cell_test.settings
+            notes += cell_test.notes
         report(1.0, "adjusting the p-values")
     adjusted_pvalues = holm([column.pvalue for column in evaluated])
+    adjusted_differences = iter(holm([p for column in evaluated for p in column.difference_pvalues]))
     table_columns = tuple(
-        column.to_measure_column(p, 1 - level) for column, p in zip(evaluated, adjusted_pvalues, strict=True)
+        column.to_measure_column(p, 1 - level, adjusted_differences)
+        for column, p in zip(evaluated, adjusted_pvalues, strict=True)
     )
-    notes += [*_resample_notes(evaluated, 1 - level), *_doubt_notes(evaluated), *_collect_notes(table_columns)]
-    call_settings: dict[str, Any] = {"interval": interval, "resamples": interval_spec.resamples, "bold": bold}
+    notes += [*resample_notes(evaluated, 1 - level), *doubt_notes(evaluated), *collect_notes(table_columns)]
+    notes += [*segments.notes(cells), *problem_notes(evaluated)]
     return ResultTable(
-        tuple(rows),
-        _check_distinct_labels(table_columns),
+        tuple(versions or rows),
+        table_columns,
         max(model.n for model in rows.values()),
         level,
         is_compared,
-        call_settings | settings | reported_call_settings(rng, first_model, weight_kind),
+        call_settings,
         tuple(dict.fromkeys(notes)),
+        segments.name,
+        cells,
+        version_names,
     )
-
-
-@dataclass(frozen=True)
-class _EvaluatedColumn:
-    """A column with the estimates of all models and the differences of all pairs of models."""
-
-    column: RequestedColumn
-    lens: str
-    estimates: Mapping[str, Estimate]  # by the name of the model
-    pairs: Sequence[ErrorDifference]  # empty if the models are not compared
-
-    def to_measure_column(self, adjusted_pvalue: float, alpha: float) -> MeasureColumn:
-        """Return the column of the result; its best value is bold if the adjusted p-value is at most `alpha`."""
-        method = self.column.method
-        direction = "lower"
-        if method.best_value_setting:
-            direction = "target" if method.has_target else "higher"
-        comparisons = [TableComparison(pair.a.name, pair.b.name, pair.value, pair.pvalue) for pair in self.pairs]
-        return MeasureColumn(
-            self.column.label,
-            method.name,
-            self.lens,
-            direction,
-            method.best_value,
-            self.estimates,
-            self.candidate if adjusted_pvalue <= alpha else None,
-            tuple(comparisons),
-            None if np.isnan(self.pvalue) else self.pvalue,
-            None if np.isnan(adjusted_pvalue) else adjusted_pvalue,
-        )
-
-    @cached_property
-    def candidate(self) -> str | None:
-        """The model with the best value, which may become bold.
-
-        None if the models are not compared, or if a value is infinite or undefined.
-        """
-        losses = {
-            name: float(self.column.method.as_loss(np.float64(estimate.value)))
-            for name, estimate in self.estimates.items()
-        }
-        if not self.pairs or not all(np.isfinite(loss) for loss in losses.values()):
-            return None
-        return min(losses, key=lambda name: losses[name])
-
-    @cached_property
-    def pvalue(self) -> float:
-        """P-value of the claim that the candidate is better than every other model; NaN without a candidate.
-
-        This is the largest p-value of its comparisons with the others (an intersection–union test, Berger 1982). It is
-        1 if a comparison is doubtful or does not favor the candidate.
-        """
-        if self.candidate is None:
-            return np.nan
-        pvalues = [
-            1.0 if pair.pvalue is None or pair.is_doubtful or not self._favors(self.candidate, pair) else pair.pvalue
-            for pair in self._pairs_of_candidate
-        ]
-        return max(pvalues)
-
-    @property
-    def _pairs_of_candidate(self) -> list[ErrorDifference]:
-        """The differences between the candidate and every other model."""
-        return [pair for pair in self.pairs if self.candidate in (pair.a.name, pair.b.name)]
-
-    @property
-    def doubtful_pairs(self) -> list[ErrorDifference]:
-        """The significant differences of the candidate that depend on too few rows."""
-        return [
-            pair
-            for pair in self._pairs_of_candidate
-            if pair.pvalue is not None and pair.pvalue <= 1 - pair.a.interval_spec.level and pair.is_doubtful
-        ]
-
-    def _favors(self, model: str, pair: ErrorDifference) -> bool:
-        """Return whether the difference of the errors or scores a − b favors this model, one of a and b.
-
-        It favors neither if it is 0, or if its interval lies on the other side of 0.
-        """
-        if pair.value == 0:
-            return False
-        interval = pair.interval(pair.a.interval_spec.level)
-        if interval is not None and (interval.high < 0 < pair.value or pair.value < 0 < interval.low):
-            return False
-        method = self.column.method
-        larger_is_better = bool(method.best_value_setting) and not method.has_target
-        better = pair.a.name if (pair.value > 0) == larger_is_better else pair.b.name
-        return better == model
 
 
 def _name_models(models: Any) -> dict[str, Any]:
@@ -342,82 +312,9 @@ def _check_comparable(rows: Mapping[str, Predictions | Tally], paired: bool | No
     return bool(others), []
 
 
-def _check_distinct_labels(columns: tuple[MeasureColumn, ...]) -> tuple[MeasureColumn, ...]:
-    """Return the columns; raise TO205 if two have the same heading."""
+def _check_distinct_labels(columns: Sequence[RequestedColumn]) -> None:
+    """Raise TO205 if two columns have the same heading."""
     labels = [column.label for column in columns]
     if repeated := [label for label in dict.fromkeys(labels) if labels.count(label) > 1]:
         fix = "Pass each measure once, or a mapping of headings to measures."
         raise InputError("TO205", "Two columns have the same heading.", ", ".join(repeated), fix)
-    return columns
-
-
-def _resample_notes(columns: Sequence[_EvaluatedColumn], alpha: float) -> list[Note]:
-    """Return a note on the columns with too few resamples for a bold value.
-
-    In these, the smallest possible p-value of a comparison, multiplied by the number of columns as by Holm's
-    adjustment, is above `alpha`.
-    """
-    limited = [
-        column.column.label
-        for column in columns
-        if any(len(columns) * (pair.min_pvalue or 0.0) > alpha + LEVEL_TOLERANCE for pair in column.pairs)
-    ]
-    if not limited:
-        return []
-    text = (
-        f"Holm's correction for {len(columns):,} measures may prevent bold values of {', '.join(limited)}, because "
-        f"the resamples are few. Pass resamples={sufficient_draws(alpha, len(columns)):,}."
-    )
-    return [Note("TN209", text)]
-
-
-def _doubt_notes(columns: Sequence[_EvaluatedColumn]) -> list[Note]:
-    """Return a note on columns without a bold value because a significant difference depends on too few rows."""
-    no_errors_text = "neither of two models made an error"
-    n_rows_text = f"a difference depends on fewer than {MIN_DECISIVE_UNITS} rows or clusters in effect"
-    labels_of_reason: dict[str, list[str]] = {}
-    for column in columns:
-        reasons = [no_errors_text if pair.decisive_units == 0 else n_rows_text for pair in column.doubtful_pairs]
-        for reason in dict.fromkeys(reasons):
-            labels_of_reason.setdefault(reason, []).append(column.column.label)
-    return [
-        Note("TN273", f"{', '.join(labels)}: no value is bold, because {reason}, so that its p-value is inaccurate.")
-        for reason, labels in labels_of_reason.items()
-    ]
-
-
-def _collect_notes(columns: Sequence[MeasureColumn]) -> list[Note]:
-    """Return one note per code, with the cells that it concerns; of different texts, the first is given with its cell.
-
-    The notes of every cell are those of its estimate.
-    """
-    notes_by_code: dict[str, list[tuple[Note, str, str]]] = {}  # with model and label
-    for column in columns:
-        for name, estimate in column.estimates.items():
-            for note in estimate.notes:
-                notes_by_code.setdefault(note.code, []).append((note, name, column.label))
-    collected = []
-    for cells in notes_by_code.values():
-        first_note, first_name, first_label = cells[0]
-        first = f", first in {first_name} ({first_label})" if any(note != first_note for note, *_ in cells) else ""
-        text = f"{_name_cells([cell[1:] for cell in cells], len(columns))}{first}: {first_note.text}"
-        collected.append(replace(first_note, text=text))
-    return collected
-
-
-def _name_cells(cells: Sequence[tuple[str, str]], n_columns: int) -> str:
-    """Return the models of cells, with the labels of their columns unless these are all columns.
-
-    >>> _name_cells([("a", "ECE"), ("b", "ECE"), ("c", "ECE"), ("c", "NLL")], 2)
-    'a, b (ECE); c'
-    """
-    labels_of_model: dict[str, dict[str, None]] = {}
-    for name, label in cells:
-        labels_of_model.setdefault(name, {})[label] = None
-    models_of_labels: dict[tuple[str, ...], list[str]] = {}
-    for name, labels in labels_of_model.items():
-        models_of_labels.setdefault(tuple(labels), []).append(name)
-    return "; ".join(
-        ", ".join(models) + ("" if len(labels) == n_columns else f" ({', '.join(labels)})")
-        for labels, models in models_of_labels.items()
-    )

@@ -35,6 +35,11 @@ FORMATS = ("text", "markdown", "latex", "csv")
     help="Lens of every measure, such as confidence or classwise. May be repeated. [default: that of each measure]",
 )
 @click.option(
+    "--by",
+    metavar="C",
+    help="Column of segments: evaluate and test every model in every segment.",
+)
+@click.option(
     "--format", "table_format", type=click.Choice(FORMATS), default="text", show_default=True,
     help="Form of the table; latex needs the package booktabs.",
 )  # fmt: skip
@@ -54,6 +59,7 @@ def table(
     files: tuple[str, ...],
     measures: tuple[str, ...],
     lenses: tuple[str, ...],
+    by: str | None,
     table_format: str,
     no_bold: bool,
     names: str | None,
@@ -67,8 +73,10 @@ def table(
 
     Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names; or one FILE has those
     of several models, each selected by a --probs or --logits of its own. A value is bold (* in text) if its model is
-    significantly better than every other one.
+    significantly better than every other one. With --by, calibration is tested for every model in every segment
+    instead (†: rejected, ?: too few rows), with one adjustment for all of them.
     """
+    params["group"] = () if by is None else (by,)
     settings, columns = pop_settings(params), pop_columns_of_models(params)
     output.check_outputs(files, json=json_path)
     from trueodds.api.compare import name_models
@@ -83,7 +91,8 @@ def table(
             name_models(models, model_names),
             list(measures or DEFAULT_MEASURES),
             list(lenses) or None,
-            bold=not no_bold,
+            by=by,
+            bold=False if no_bold else None,
             paired=paired,
             weight_kind=weight_kind,
             rng=seed,

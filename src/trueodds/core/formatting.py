@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+VERSION_SEPARATOR = ", "  # between the name of a model and that of its version
 PVALUE_CUTOFF = 0.0001  # smaller p-values are shown as an upper bound, except where `cutoff` is given
 MAX_LISTED_VALUES = 4  # values of a setting that are listed in one line
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.formatting import VERSION_SEPARATOR
 from trueodds.core.json_files import strict_json
 from trueodds.core.notebook_html import frame_html, notes_html, picture_html, result_html
 from trueodds.core.printable import to_printable
@@ -34,7 +35,6 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.presentation import Presentation
 
 MAX_CELLS = 24  # more are illegible on a page
-VERSION_SEPARATOR = ", "  # between the name of a model and that of its version
 # Columns of `panels` that hold limits of an axis or the largest value of a strip: all models share the widest ones. A
 # diagram with other such columns adds them here.
 _LOWEST_COLUMNS = ("y_low", "delta_low", "gamma_low")

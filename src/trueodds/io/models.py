@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from trueodds.core.errors import InputError
+from trueodds.core.formatting import VERSION_SEPARATOR
 from trueodds.data.class_names import column_names
 from trueodds.data.predictions import Predictions
 from trueodds.io.source import Source
@@ -54,6 +55,36 @@ def models_by_name(data: Any) -> dict[str, Any] | None:
     if holds_predictions or (data and all(is_model(model) or is_pair(model) for model in data.values())):
         return {str(name): model for name, model in data.items()}
     return None
+
+
+def versions_by_model(data: Any) -> dict[str, dict[str, Any]] | None:
+    """Return the versions of each model of a mapping of mappings, such as before and after; None for other data."""
+    if not isinstance(data, Mapping) or not data:
+        return None
+    versions = {str(name): models_by_name(model) for name, model in data.items()}
+    named = {name: model for name, model in versions.items() if model}
+    if len(named) < len(versions):
+        return None
+    expected = list(next(iter(named.values())))
+    for name, model in named.items():
+        if list(model) != expected:
+            got = f"{', '.join(model)} of {name}, not {', '.join(expected)}"
+            fix = "Pass the same versions of every model."
+            raise InputError("TO205", "The models have different versions.", got, fix)
+    return named
+
+
+def join_versions(versions: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the names of the versions, which are those of every model, and all versions of all models by name.
+
+    >>> join_versions({"resnet": {"before": 1, "after": 2}})
+    (('before', 'after'), {'resnet, before': 1, 'resnet, after': 2})
+    """
+    names = tuple(next(iter(versions.values())))
+    joined = {
+        f"{model}{VERSION_SEPARATOR}{name}": data for model, named in versions.items() for name, data in named.items()
+    }
+    return names, joined
 
 
 def refuse_several_models(data: Any) -> None:

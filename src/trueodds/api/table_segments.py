@@ -1,0 +1,192 @@
+"""Divide the rows of models into segments for a table, and test the calibration of each model in each segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from trueodds.api.arguments import resolve_lens
+from trueodds.api.collect_or_tally import resolve_data
+from trueodds.api.table_columns import SegmentCell
+from trueodds.api.test import test
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import Verdict
+from trueodds.core.typing import Array
+from trueodds.data.groups import check_groups
+from trueodds.data.prediction_arrays import ARRAY_FIELDS
+from trueodds.data.predictions import Predictions, restore_predictions
+from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
+from trueodds.kernels.holm import holm
+from trueodds.lenses.base import Lens
+from trueodds.lenses.lens_by_name import default_lens
+from trueodds.tallies.tally import Tally
+
+Model = Predictions | Tally
+DEFAULT_NAME = "segment"  # of the segments that are passed as an array
+MIN_UNITS = 25  # rows, or clusters, of a cell that is judged; Cochran's smallest sample for a normal approximation
+MIN_DRAWS, MAX_DRAWS = 999, 9999  # null draws of each test, unless more are needed to reject a single cell
+
+
+def add_segments(models: Mapping[str, Any], by: Any) -> Mapping[str, Any]:
+    """Return the models, with the segment of each row as a group column if `by` is an array of them."""
+    if by is None or isinstance(by, str):
+        return models
+    added = {}
+    for name, model in models.items():
+        preds = resolve_data(model, "exact", None)
+        assert isinstance(preds, Predictions)
+        group = {**preds.group, **check_groups({DEFAULT_NAME: by}, preds.n)}
+        added[name] = restore_predictions({key: getattr(preds, key) for key in ARRAY_FIELDS} | {"group": group})
+    return added
+
+
+@dataclass(frozen=True)
+class CellTest:
+    """The test of calibration that judges a cell."""
+
+    lens: Lens
+    n_draws: int
+    n_cells: int  # for which the p-values are adjusted
+    alpha: float
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings, as the table reports them."""
+        return {"test": "omnibus", "test_lens": str(self.lens), "test_resamples": self.n_draws}
+
+    @property
+    def notes(self) -> list[Note]:
+        """A note if so few draws cannot make a single cell significant."""
+        sufficient = sufficient_draws(self.alpha, self.n_cells)
+        if self.n_draws >= sufficient:
+            return []
+        text = (
+            f"Holm's correction for {self.n_cells:,} cells may prevent rejections, because the draws are few. Pass"
+            f" resamples={sufficient:,}."
+        )
+        return [Note("TN209", text)]
+
+    def run(self, rows: Model, weight_kind: str | None, seed: int) -> tuple[Verdict | None, str]:
+        """Return the test of the rows of a cell, or None and the reason."""
+        cluster = None if isinstance(rows, Tally) else rows.cluster
+        n_units, unit = (rows.n, "rows") if cluster is None else (len(np.unique(cluster)), "clusters")
+        if n_units < MIN_UNITS:
+            return None, f"fewer than {MIN_UNITS} {unit}"
+        settings: dict[str, Any] = {"resamples": self.n_draws, "weight_kind": weight_kind, "rng": seed}
+        try:
+            verdict = test(rows, lens=self.lens, progress=False, **settings)
+        except InputError as problem:
+            return None, f"{problem.code}: {problem.problem}"
+        return (verdict, "") if np.isfinite(verdict.pvalue) else (None, "the p-value is undefined")
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The rows of several models, divided by the values of a group column, or not divided."""
+
+    models: Mapping[str, Model]
+    name: str | None  # of the column
+    values: tuple[str | None, ...]  # the segments, in the order of their values; (None,) if the rows are not divided
+    parts: Mapping[str, Mapping[str, Array | Tally]] = field(default_factory=dict)  # by model: rows of each segment
+
+    @classmethod
+    def split(cls, models: Mapping[str, Model], by: Any) -> Self:
+        """Divide the rows by the column that is named `by`; raise TO409 if a model does not have it."""
+        if by is None:
+            return cls(models, None, (None,))
+        name = by if isinstance(by, str) else DEFAULT_NAME
+        parts = {model_name: _divide(model, name, model_name) for model_name, model in models.items()}
+        values = dict.fromkeys(value for part in parts.values() for value in part)
+        keys = list(values)
+        if len(parts) > 1 and any(list(part) != keys for part in parts.values()):
+            keys.sort()
+        return cls(models, name, tuple(keys), parts)
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether there are segments."""
+        return self.name is not None
+
+    def rows(self, segment: str | None) -> dict[str, Model]:
+        """Return the rows of each model in a segment; models without rows in it are left out."""
+        if segment is None:
+            return dict(self.models)
+        return {name: self._part(name, segment) for name in self.models if segment in self.parts[name]}
+
+    def _part(self, name: str, segment: str) -> Model:
+        """Return the rows of a model in a segment."""
+        model, part = self.models[name], self.parts[name][segment]
+        if isinstance(part, Tally) or isinstance(model, Tally):
+            assert isinstance(part, Tally)
+            return part
+        return model[part]
+
+    def cell_test(self, lenses: Any, alpha: float, resamples: int | None) -> CellTest:
+        """Return the test of every cell: its lens, and so many null draws that one cell can be significant."""
+        n_cells = len(self.models) * len(self.values)
+        sufficient = sufficient_draws(alpha, n_cells)
+        n_draws = resamples or max(MIN_DRAWS, min(2 * sufficient + 1, MAX_DRAWS), sufficient)
+        return CellTest(self._test_lens(lenses), n_draws, n_cells, alpha)
+
+    def test_cells(
+        self, cell_test: CellTest, weight_kind: str | None, seed: int, notify: Callable[[str], None]
+    ) -> tuple[SegmentCell, ...]:
+        """Test the calibration of every model in every segment, with Holm's adjustment for all cells."""
+        cells, pvalues = [], []
+        for segment in self.values:
+            rows = self.rows(segment)
+            for name in self.models:
+                notify(f"testing {name} in {segment}")
+                n, verdict, reason = 0, None, "no rows"
+                if name in rows:
+                    n = rows[name].n
+                    verdict, reason = cell_test.run(rows[name], weight_kind, seed)
+                cells.append((name, str(segment), n, reason))
+                pvalues.append(np.nan if verdict is None else verdict.pvalue)
+        return tuple(
+            _judge(*cell, p, adjusted, cell_test.alpha)
+            for cell, p, adjusted in zip(cells, pvalues, holm(pvalues), strict=True)
+        )
+
+    def _test_lens(self, lenses: Any) -> Lens:
+        """Return the lens of the tests: the only one of the table, or else the default lens of the predictions."""
+        first = next(iter(self.models.values()))
+        lenses = lenses.tolist() if isinstance(lenses, np.ndarray) else lenses
+        if isinstance(lenses, (list, tuple)):
+            lenses = lenses[0] if len(lenses) == 1 else None
+        return default_lens(first) if lenses is None else resolve_lens(first, lenses, None)
+
+    def notes(self, cells: tuple[SegmentCell, ...]) -> list[Note]:
+        """Return a note on the cells that are not judged, with the reasons; none without segments."""
+        cells_by_reason: dict[str, list[str]] = {}
+        for cell in cells:
+            if cell.status == "not judged":
+                cells_by_reason.setdefault(cell.reason, []).append(f"{cell.model} in {cell.segment}")
+        texts = [f"{'; '.join(names)} ({reason})" for reason, names in cells_by_reason.items()]
+        return [Note("TN287", f"Not judged: {'; '.join(texts)}.")] if texts else []
+
+
+def _divide(model: Model, column: str, name: str) -> dict[str, Array | Tally]:
+    """Return the rows of each value of a group column as sorted row numbers, or as tallies, by the value."""
+    groups: Mapping[str, Any] = model.groups if isinstance(model, Tally) else model.group
+    if column not in groups:
+        got = f"{name} with {', '.join(groups) or 'no group column'}"
+        fix = f"Pass Predictions(y, p, group={{{column!r}: …}}), or the segment of each row as by=."
+        raise InputError("TO409", f"The predictions have no group column {column}.", got, fix)
+    if isinstance(model, Tally):
+        return {str(value): tally for value, tally in groups[column].items() if tally.weight > 0}
+    values, codes = np.unique(groups[column], return_inverse=True)
+    order = np.argsort(codes.reshape(-1), kind="stable")
+    starts = np.searchsorted(codes.reshape(-1)[order], np.arange(len(values) + 1))
+    return {str(value): order[starts[i] : starts[i + 1]] for i, value in enumerate(values.tolist())}
+
+
+def _judge(name: str, segment: str, n: int, reason: str, p: float, adjusted: float, alpha: float) -> SegmentCell:
+    """Return the result of a cell from its p-value, NaN if it was not judged, and the adjusted one."""
+    if np.isnan(p):
+        return SegmentCell(name, segment, n, None, None, "not judged", reason)
+    status = "miscalibrated" if adjusted <= alpha + LEVEL_TOLERANCE else "not rejected"
+    return SegmentCell(name, segment, n, p, adjusted, status)

@@ -24,7 +24,7 @@ from trueodds.api.table_evaluation import (
 )
 from trueodds.api.table_measures import Lenses, Measures, RequestedColumn, choose_columns
 from trueodds.api.table_results import ResultTable
-from trueodds.api.table_segments import Segments, add_segments
+from trueodds.api.table_segments import SegmentedRows, add_segments
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.progress import Progress, report_progress
 from trueodds.core.rng import as_generator
@@ -216,7 +216,7 @@ def table(
     _check_distinct_labels(columns)
     rows = add_segments(named_models, by)
     rows, notes = _align_models(resolve_rows_of_models(rows, weight_kind), paired)
-    segments = Segments.split(rows, by)
+    segments = SegmentedRows.split(rows, by)
     is_compared, comparison_notes = _check_comparable(rows, paired) if bold and interval is not None else (False, [])
     notes += comparison_notes
     first_model = next(iter(rows.values()))

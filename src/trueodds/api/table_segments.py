@@ -84,7 +84,7 @@ class CellTest:
 
 
 @dataclass(frozen=True)
-class Segments:
+class SegmentedRows:
     """The rows of several models, divided by the values of a group column, or not divided."""
 
     models: Mapping[str, Model]

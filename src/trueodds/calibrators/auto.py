@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -70,7 +70,6 @@ class EvaluatedChoice(NamedTuple):
     held_out_logs: Array  # (assignments, n, K) held-out log-probabilities whose gain was tested
 
 
-@dataclass(frozen=True)
 class AutoSpec(CalibratorSpec):
     """The simplest adequate calibrator, applied only if held-out rows confirm a gain; otherwise the identity.
 
@@ -119,11 +118,10 @@ class AutoSpec(CalibratorSpec):
     'T = 2.00'
     """
 
-    name: ClassVar[str] = "auto"
-    keeps_argmax: ClassVar[bool] = False
-    candidate: ClassVar[bool] = False
-    takes_logs: ClassVar[bool] = True
-    exemptions: ClassVar[Mapping[str, str]] = dict.fromkeys(
+    name = "auto"
+    candidate = False
+    takes_logs = True
+    exemptions = dict.fromkeys(
         ("row order", "weights", "class order"),
         "folds are drawn in the order of the rows",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     min_prob_for_slopes,
     to_probabilities,
 )
-from trueodds.calibrators.saved_parameters import Saved
+from trueodds.calibrators.saved_parameters import Saved, make_dataclass
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
@@ -49,15 +49,19 @@ class SoftmaxTerm(NamedTuple):
         return min_prob_for_slopes(self.W, min_prob) if self.W.ndim == 1 else min_prob
 
 
-class CalibrationMap(Saved, ABC):
-    """A fitted map from predicted to recalibrated probabilities; it is saved as its fields, never as code."""
+class MapTraits:
+    """What holds for a fitted map unless its class has a class variable, a field or a property of the same name."""
 
-    name: ClassVar[str]  # of the calibrator
+    name: ClassVar[str]  # of the calibrator, whose class sets it
     n_passes: int | None = None  # over the data, where the fit was iterative
     converged: bool = True  # False if a parameter stopped at the end of its range
     logits: bool = False  # whether `apply` takes logits instead of probabilities
     takes_logs: ClassVar[bool] = False  # whether `apply` takes log-probabilities too, which do not underflow
     one_vs_rest: ClassVar[bool] = False  # whether each of more than two classes has a curve of its own
+
+
+class CalibrationMap(MapTraits, Saved, ABC):
+    """A fitted map from predicted to recalibrated probabilities; it is saved as its fields, never as code."""
 
     @abstractmethod
     def apply(self, P: Any) -> Array:
@@ -88,19 +92,26 @@ class CalibrationMap(Saved, ABC):
         return []
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 @dataclasses.dataclass(frozen=True)
 class CalibratorSpec(Settings, ABC):
-    """The settings of a calibrator, in dataclass fields, and its fitting routine."""
+    """The settings of a calibrator, in annotated fields, and its fitting routine; subclasses are frozen dataclasses."""
 
     name: ClassVar[str]
-    keeps_argmax: ClassVar[bool]  # whether the order within every row is kept, and so every predicted class
-    map_type: ClassVar[type[CalibrationMap] | None] = None
+    map_type: ClassVar[type[CalibrationMap] | None] = None  # to which the name is given, unless it has one
+    keeps_argmax: ClassVar[bool] = False  # whether the order within every row is kept, and so every predicted class
     two_classes: ClassVar[bool] = False  # whether it supports two classes only
     candidate: ClassVar[bool] = True  # whether `auto` tries it by default
     # Whether fit and notes take any float type for P, and class numbers (n,) for Y.
     accepts_raw_arrays: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = False  # whether P may be log-probabilities, which logits give without underflow
     exemptions: ClassVar[Mapping[str, str]] = {}  # general tests that cannot apply, and why
+
+    def __init_subclass__(cls, *, eq: bool = True, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        make_dataclass(cls, eq)
+        if cls.map_type is not None and "name" not in vars(cls.map_type):
+            cls.map_type.name = cls.name
 
     @abstractmethod
     def fit(self, P: Any, Y: Array, w: Array) -> CalibrationMap:
@@ -152,8 +163,8 @@ class CalibratorSpec(Settings, ABC):
         """
         return self.fit(P, Y, w), None
 
-    def notes(self, calibration_map: CalibrationMap, P: Any, Y: Array, w: Array) -> list[Note]:
-        """Coded facts about this fit."""
+    def notes(self, calibration_map: Any, P: Any, Y: Array, w: Array) -> list[Note]:
+        """Coded facts about this fit, whose result is `calibration_map`."""
         return []
 
     def settings(self) -> dict[str, Any]:
@@ -164,12 +175,14 @@ class CalibratorSpec(Settings, ABC):
 class SummedSpec(CalibratorSpec):
     """A calibrator that is fitted from sums over the rows, in memory or in passes over a source."""
 
+    takes_logs = True
+
     @abstractmethod
     def fit_from_sums(self, data: SummableRows) -> Any:
         """Fit the map from sums over `FitData`, whose rows are in memory or streamed."""
 
     @abstractmethod
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: Any, data: SummableRows) -> list[Note]:
         """Coded facts about this fit, from sums over the rows."""
 
     def as_fit_data(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
@@ -188,7 +201,7 @@ class SummedSpec(CalibratorSpec):
         """Fit the map to rows in memory, with standard errors that account for clusters."""
         return self.fit_from_sums(sums_in_memory(self.as_fit_data(P, Y, w, cluster))), None
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: Any, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Coded facts about a fit to rows in memory."""
         return self.notes_from_sums(calibration_map, sums_in_memory(self.as_fit_data(P, Y, w)))
 
@@ -201,7 +214,7 @@ class TalliedSpec(CalibratorSpec):
         """Fit the map to views of cells: one view for the second of two classes, or one for every class."""
 
     @abstractmethod
-    def notes_from_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def notes_from_views(self, calibration_map: Any, views: Sequence[View]) -> list[Note]:
         """Coded facts about a fit to cells."""
 
 

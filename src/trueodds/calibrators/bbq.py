@@ -16,7 +16,7 @@ from trueodds.calibrators._curves.one_vs_rest import OneVsRest, effective_rows, 
 from trueodds.calibrators._curves.score_scale import LOGIT, PROBABILITY, SCORE_RANGE, score_scale
 from trueodds.calibrators._glm.log_probabilities import Probabilities
 from trueodds.calibrators._glm.logistic_regression import fit_smoothed, intercept_and_score
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.histogram import StepCurve, midpoints_of_scores
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
@@ -30,12 +30,9 @@ _PRIOR_MEAN_RANGE = 0.005, 0.995  # the prior's mean is kept away from 0 and 1
 _NEGLIGIBLE_WEIGHT = 1e-17  # share of the largest weight below which a binning does not change a digit
 
 
-@dataclass(frozen=True, eq=False)
 class BbqMap(OneVsRest):
     """Averaged step functions for the second of two classes, or for every class."""
 
-    name: ClassVar[str] = "bbq"
-    takes_logs: ClassVar[bool] = True
     curves: tuple[StepCurve, ...]
 
     def describe(self) -> str:
@@ -46,7 +43,6 @@ class BbqMap(OneVsRest):
         )
 
 
-@dataclass(frozen=True)
 class BbqSpec(CalibratorSpec):
     r"""Bayesian binning into quantiles (BBQ): an average of equal-frequency histograms over numbers of bins.
 
@@ -81,11 +77,9 @@ class BbqSpec(CalibratorSpec):
     [[0.667, 0.333]]
     """
 
-    name: ClassVar[str] = "bbq"
-    candidate: ClassVar[bool] = False
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = BbqMap
-    takes_logs: ClassVar[bool] = True
+    name, map_type = "bbq", BbqMap
+    candidate = False
+    takes_logs = True
     exemptions: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "bins are closed on the right, so a score on an edge changes its bin when mirrored"
     }

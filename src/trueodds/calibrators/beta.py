@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     fit_logistic_from_sums,
     fit_smoothed_from_sums,
 )
-from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
+from trueodds.calibrators.base import SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import PassCount, Saved, ZeroOrOne
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
@@ -36,11 +35,10 @@ _PARAMETER_CHOICES = ("abm", "am", "ab", "a")
 _C, _A, _B, _EQUAL_AB = range(4)  # columns of the logistic model: those of c, a, b, and of a common value of a and b
 
 
-@dataclass(frozen=True, eq=False)
 class BetaCurve(Saved):
     """The beta curve logit q = c + a log p − b log(1 − p) of one class."""
 
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     a: Annotated[float, Range(0, MAX_COEFFICIENT)]
     b: Annotated[float, Range(0, MAX_COEFFICIENT)]
     c: Coefficient
@@ -61,12 +59,9 @@ class BetaCurve(Saved):
         return probability_pair(eta)
 
 
-@dataclass(frozen=True, eq=False)
 class BetaMap(IterativeOneVsRest):
     """A beta curve for the second of two classes, or for every class."""
 
-    name: ClassVar[str] = "beta"
-    takes_logs: ClassVar[bool] = True
     curves: tuple[BetaCurve, ...]
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
@@ -81,7 +76,6 @@ class BetaMap(IterativeOneVsRest):
         return ", ".join(f"{name} = {format_number(getattr(self.curves[0], name))}" for name in "abc")
 
 
-@dataclass(frozen=True)
 class BetaSpec(SummedSpec):
     r"""Beta calibration: the curve that beta-distributed scores imply, fitted by maximum likelihood.
 
@@ -120,10 +114,7 @@ class BetaSpec(SummedSpec):
     'a = 0.5, b = 0.5, c = 0'
     """
 
-    name: ClassVar[str] = "beta"
-    takes_logs: ClassVar[bool] = True
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = BetaMap
+    name, map_type = "beta", BetaMap
     parameters: Annotated[str, OneOf(tuple(_PARAMETER_CHOICES))] = "abm"
     min_prob: MinProb = MIN_PROB
 
@@ -131,9 +122,8 @@ class BetaSpec(SummedSpec):
         """Fit the curves."""
         return BetaMap(fit_curves_from_sums(partial(_fit_curve, spec=self), data))
 
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: BetaMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
-        assert isinstance(calibration_map, BetaMap)
         notes = data.summary.replaced_counts.notes()
         n_separated = sum(not c.converged for c in calibration_map.curves)
         n_nonincreasing = sum(c.a == c.b == 0 for c in calibration_map.curves)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -19,15 +17,12 @@ from trueodds.calibrators._glm.log_linear import (
     small_sample_notes,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
-from trueodds.calibrators.base import CalibrationMap, SummedSpec
+from trueodds.calibrators.base import SummedSpec
 from trueodds.core.errors import Note
 
 
-@dataclass(frozen=True, eq=False)
 class BiasCorrectedTemperatureMap(LogLinearMap):
     """Rows proportional to e^b p^β, the same β for every class."""
-
-    name: ClassVar[str] = "bias_corrected_temperature"
 
     def describe(self) -> str:
         """The temperature and the range of the biases, such as `T = 1.96, biases -0.134 to 0.248`."""
@@ -36,7 +31,6 @@ class BiasCorrectedTemperatureMap(LogLinearMap):
         return f"{temperature_text}, biases {self.bias.min():.3g} to {self.bias.max():.3g}"
 
 
-@dataclass(frozen=True)
 class BiasCorrectedTemperatureSpec(SummedSpec):
     r"""Temperature scaling with a bias for each class, fitted by maximum likelihood.
 
@@ -70,10 +64,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
     [[0.25, 0.75]]
     """
 
-    name: ClassVar[str] = "bias_corrected_temperature"
-    keeps_argmax: ClassVar[bool] = False
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = BiasCorrectedTemperatureMap
+    name, map_type = "bias_corrected_temperature", BiasCorrectedTemperatureMap
     min_prob: MinProb = MIN_PROB
 
     def is_suitable(self, n: int, k: int) -> bool:
@@ -98,9 +89,8 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
             np.full(k, beta), bias - bias.mean(), self.min_prob, False, optimum.n_passes, optimum.converged
         )
 
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: BiasCorrectedTemperatureMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, on a missing optimum, on a negative temperature, and on few rows."""
-        assert isinstance(calibration_map, BiasCorrectedTemperatureMap)
         return [
             *data.summary.replaced_counts.notes(),
             *not_converged_notes(calibration_map),

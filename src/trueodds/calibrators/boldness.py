@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -25,7 +24,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     separation_note,
     smoothed_targets,
 )
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.llo import IDENTITY_PARAMETERS, LloMap
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
@@ -40,14 +39,10 @@ _MAX_RELATIVE_MOVE = 0.1  # largest move from the start, relative to 1 + |θ|; b
 _STEP_TOLERANCE = 1e-10  # relative to 1 + |θ|: a smaller step ends the search
 
 
-@dataclass(frozen=True)
-class BoldnessMap(LloMap):
+class BoldnessMap(LloMap, eq=True):
     """The boldest shift and slope that keep the required posterior probability of calibration."""
 
-    name: ClassVar[str] = "boldness"
 
-
-@dataclass(frozen=True)
 class BoldnessSpec(CalibratorSpec):
     r"""Boldness-recalibration: the largest spread of the probabilities that is still probably calibrated.
 
@@ -89,12 +84,10 @@ class BoldnessSpec(CalibratorSpec):
     'δ = 1, γ = 1.8345'
     """
 
-    name: ClassVar[str] = "boldness"
-    keeps_argmax: ClassVar[bool] = False
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = BoldnessMap
-    two_classes: ClassVar[bool] = True
-    candidate: ClassVar[bool] = False
+    name, map_type = "boldness", BoldnessMap
+    takes_logs = True
+    two_classes = True
+    candidate = False
     exemptions: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "of two equally bold maps that mirror each other, one is taken"
     }
@@ -130,9 +123,8 @@ class BoldnessSpec(CalibratorSpec):
             theta = _boldest_on_contour(group_by_score(x, y, w), theta, max_loss)
         return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged, self.min_prob)
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: BoldnessMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on separated outcomes, on a decreasing curve, and on the boldness."""
-        assert isinstance(calibration_map, BoldnessMap)
         fit_notes = replacement_notes(P, Y, self.min_prob)
         if not calibration_map.converged:
             fit_notes.append(separation_note())

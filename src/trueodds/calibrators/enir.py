@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from scipy.special import xlogy
@@ -25,7 +24,7 @@ from trueodds.calibrators._curves.score_scale import (
     score_scale,
 )
 from trueodds.calibrators._glm.log_probabilities import Probabilities
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.saved_parameters import Numbers, Saved
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
@@ -35,7 +34,6 @@ _SUM_ROUNDING = 1e-12  # relative rounding error of a sum of weights
 _MAX_BIC_DIFFERENCE = 88.0  # difference in BIC from which a model has weight e^−44: 10⁵ of them do not change a digit
 
 
-@dataclass(frozen=True, eq=False)
 class PiecewiseLinearCurve(Saved):
     """A piecewise linear curve through knots, constant beyond the first and the last; it may decrease."""
 
@@ -52,12 +50,9 @@ class PiecewiseLinearCurve(Saved):
         check_knots("x", self.x, self.scale)
 
 
-@dataclass(frozen=True, eq=False)
 class EnirMap(OneVsRest):
     """A nearly monotone curve for the second of two classes, or for every class."""
 
-    name: ClassVar[str] = "enir"
-    takes_logs: ClassVar[bool] = True
     curves: tuple[PiecewiseLinearCurve, ...]
 
     def describe(self) -> str:
@@ -65,7 +60,6 @@ class EnirMap(OneVsRest):
         return describe_knots(self.curves)
 
 
-@dataclass(frozen=True)
 class EnirSpec(CalibratorSpec):
     r"""ENIR: the average of all near-isotonic regressions, weighted by BIC.
 
@@ -101,17 +95,15 @@ class EnirSpec(CalibratorSpec):
     [0.5, 0.75]
     """
 
-    name: ClassVar[str] = "enir"
-    candidate: ClassVar[bool] = False
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = EnirMap
-    takes_logs: ClassVar[bool] = True
+    name, map_type = "enir", EnirMap
+    candidate = False
+    takes_logs = True
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnirMap:
         """Fit the averaged curves."""
         return EnirMap(fit_curves(partial(_fit_curve, scale=score_scale(P)), P, Y, w))
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: EnirMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
         return zero_probability_notes(calibration_map.apply(P))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -57,12 +56,10 @@ class MixtureShares(NamedTuple):
     uniform: float  # of the uniform distribution
 
 
-@dataclass(frozen=True)
-class EnsembleTemperatureMap(CalibrationMap):
+class EnsembleTemperatureMap(CalibrationMap, eq=True):
     """The mixture v₁ p^β/Σp^β + v₂ p + v₃/K of tempered, unchanged and uniform probabilities."""
 
-    name: ClassVar[str] = "ensemble_temperature"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     beta: InverseTemperature  # of the tempered component
     shares: Annotated[MixtureShares, Numbers(0, 1, (3,))]
     n_passes: PassCount = 0  # of the fit of β
@@ -103,7 +100,6 @@ class EnsembleTemperatureMap(CalibrationMap):
             raise invalid_value_error("shares", "numbers that sum to 1", list(self.shares))
 
 
-@dataclass(frozen=True)
 class EnsembleTemperatureSpec(CalibratorSpec):
     r"""Ensemble temperature scaling: a mixture of the tempered row, the unchanged row and the uniform distribution.
 
@@ -141,11 +137,10 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     'a mixture: 100 % temperature scaling (T = 2.00), 0 % the original, 0 % uniform'
     """
 
-    name: ClassVar[str] = "ensemble_temperature"
-    keeps_argmax: ClassVar[bool] = True
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = EnsembleTemperatureMap
-    accepts_raw_arrays: ClassVar[bool] = True
+    name, map_type = "ensemble_temperature", EnsembleTemperatureMap
+    keeps_argmax = True
+    takes_logs = True
+    accepts_raw_arrays = True
     loss: Annotated[str, OneOf(tuple(_LOSS_NAMES))] = "log"
     min_prob: MinProb = MIN_PROB
 
@@ -162,9 +157,8 @@ class EnsembleTemperatureSpec(CalibratorSpec):
             shares = MixtureShares(0.0, _MIN_UNCHANGED_WEIGHT, 1 - _MIN_UNCHANGED_WEIGHT)
         return EnsembleTemperatureMap(beta, shares, n_passes)
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: EnsembleTemperatureMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on a uniform optimum, and on a β at an end of its range."""
-        assert isinstance(calibration_map, EnsembleTemperatureMap)
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.loss == "log" else []
         if calibration_map.shares.uniform == 1 - _MIN_UNCHANGED_WEIGHT:
             fit_notes.append(

@@ -71,7 +71,6 @@ class Beliefs:
     pignistic: Array  # (n, K) probability where the mass of a focal set is split evenly among its classes
 
 
-@dataclass(frozen=True, eq=False)
 class SlopeBeliefs(Saved):
     r"""Beliefs of the model softmax(θ s) of K classes, with one parameter θ, from the cuts of its likelihood.
 
@@ -190,7 +189,6 @@ def _trace_cut_ends(
     return np.maximum(ends, theta) if direction > 0 else np.minimum(ends, theta), len(t) - 1
 
 
-@dataclass(frozen=True, eq=False)
 class ShiftSlopeBeliefs(Saved):
     r"""Beliefs of the model σ(τ + γx) of two classes, from the range of the log odds over each cut of the likelihood.
 
@@ -302,12 +300,10 @@ _SCORE_KINDS = ("log p", "probabilities")
 _OUTPUT_KINDS = ("pignistic", "plausibility", "point")
 
 
-@dataclass(frozen=True, eq=False)
 class EvidentialMap(CalibrationMap):
     """The likelihood contour of the parameters, and the kind of probabilities made of it."""
 
-    name: ClassVar[str] = "evidential"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     on: Annotated[str, OneOf(_SCORE_KINDS)]
     output: Annotated[str, OneOf(_OUTPUT_KINDS)]
     n_passes: PassCount
@@ -373,7 +369,6 @@ class EvidentialMap(CalibrationMap):
             raise invalid_value_error("contour", f"of one parameter for {k} classes", "a shift and a slope")
 
 
-@dataclass(frozen=True)
 class EvidentialSpec(CalibratorSpec):
     r"""Evidential calibration: belief and plausibility of each class from the likelihood of the parameters.
 
@@ -426,11 +421,9 @@ class EvidentialSpec(CalibratorSpec):
     [0.39, 0.89]
     """
 
-    name: ClassVar[str] = "evidential"
-    keeps_argmax: ClassVar[bool] = False
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = EvidentialMap
-    candidate: ClassVar[bool] = False
+    name, map_type = "evidential", EvidentialMap
+    takes_logs = True
+    candidate = False
     exemptions: ClassVar[Mapping[str, str]] = {
         "class order": "sets of classes are made from cumulative probabilities, so neighboring classes share mass"
     }
@@ -474,9 +467,8 @@ class EvidentialSpec(CalibratorSpec):
         surface = LikelihoodSurface.around_minimum(score_groups, optimum.theta)
         return ShiftSlopeBeliefs.from_surface(surface), optimum.n_passes
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: EvidentialMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, and on uninformative scores."""
-        assert isinstance(calibration_map, EvidentialMap)
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.on == "log p" else []
         contour = calibration_map.contour
         if isinstance(contour, SlopeBeliefs):

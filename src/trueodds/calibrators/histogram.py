@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, ClassVar
 
@@ -27,7 +27,7 @@ from trueodds.calibrators._curves.score_scale import (
     score_scale,
 )
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
-from trueodds.calibrators.base import CalibrationMap, TalliedSpec
+from trueodds.calibrators.base import TalliedSpec
 from trueodds.calibrators.saved_parameters import Key, Numbers, Saved, invalid_value_error
 from trueodds.core.errors import Note
 from trueodds.core.settings import BinCount, OneOf, Range
@@ -41,7 +41,6 @@ _PARTITIONS: dict[str, Callable[[int | str], Partition]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
 class StepCurve(Saved):
     """A step function of the score, with one value per bin (a, b]; the first bin also contains its lower edge.
 
@@ -65,12 +64,9 @@ class StepCurve(Saved):
             raise invalid_value_error("edges", f"increasing from {low:g} to {high:g}", self.edges.tolist())
 
 
-@dataclass(frozen=True, eq=False)
 class HistogramMap(OneVsRest):
     """The event rate of each bin, for the second of two classes, or for every class."""
 
-    name: ClassVar[str] = "histogram"
-    takes_logs: ClassVar[bool] = True
     curves: tuple[StepCurve, ...]
 
     def describe(self) -> str:
@@ -88,7 +84,6 @@ def format_bins(curves: Sequence[StepCurve]) -> str:
     return text + (f" in {len(curves)} curves" if len(curves) > 1 else "")
 
 
-@dataclass(frozen=True)
 class HistogramSpec(TalliedSpec):
     r"""Histogram binning: the event rate of the bin of a score.
 
@@ -122,15 +117,13 @@ class HistogramSpec(TalliedSpec):
     [0.0, 0.5]
     """
 
-    name: ClassVar[str] = "histogram"
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = HistogramMap
+    name, map_type = "histogram", HistogramMap
     exemptions: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "bins are closed on the right, so a score on an edge changes its bin when mirrored"
     }
     bins: BinCount | BinRule = 15
     partition: Annotated[str, OneOf(tuple(_PARTITIONS))] = "uniform"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
 
     def _make_partition(self) -> Partition:
         """The partition of this name with this number of bins."""
@@ -152,21 +145,19 @@ class HistogramSpec(TalliedSpec):
         """Event rates from cells; equal to those of the rows where edges of bins are edges of cells."""
         return HistogramMap(tuple(_fit_curve_to_view(view, self._make_partition()) for view in views))
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: HistogramMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on empty bins and exact zeros."""
         return [*self._empty_bin_notes(calibration_map), *zero_probability_notes(calibration_map.apply(P))]
 
-    def notes_from_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def notes_from_views(self, calibration_map: HistogramMap, views: Sequence[View]) -> list[Note]:
         """Notes on empty bins and exact zeros, from cells."""
-        assert isinstance(calibration_map, HistogramMap)
         return [
             *self._empty_bin_notes(calibration_map),
             *zero_probability_notes_of_cells(calibration_map.curves, views),
         ]
 
-    def _empty_bin_notes(self, calibration_map: CalibrationMap) -> list[Note]:
+    def _empty_bin_notes(self, calibration_map: HistogramMap) -> list[Note]:
         """Note TN506 on empty bins, or none."""
-        assert isinstance(calibration_map, HistogramMap)
         n_empty = sum(curve.n_empty for curve in calibration_map.curves)
         n_bins = sum(len(curve.values) for curve in calibration_map.curves)
         text = f"{n_empty:,} of {n_bins:,} bins are empty and predict their midpoint."

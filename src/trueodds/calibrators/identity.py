@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.core.typing import Array
 
 
-@dataclass(frozen=True)
-class IdentityMap(CalibrationMap):
+class IdentityMap(CalibrationMap, eq=True):
     """The unchanged probabilities."""
-
-    name: ClassVar[str] = "identity"
 
     def apply(self, P: Array) -> Array:
         """P as float64."""
@@ -30,7 +24,6 @@ class IdentityMap(CalibrationMap):
         return (SoftmaxTerm(1.0, np.ones(k), np.zeros(k)),)
 
 
-@dataclass(frozen=True)
 class IdentitySpec(CalibratorSpec):
     """Leave every probability unchanged.
 
@@ -52,9 +45,8 @@ class IdentitySpec(CalibratorSpec):
     'unchanged'
     """
 
-    name: ClassVar[str] = "identity"
-    keeps_argmax: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = IdentityMap
+    name, map_type = "identity", IdentityMap
+    keeps_argmax = True
 
     def fit(self, P: Array, Y: Array, w: Array) -> IdentityMap:
         """Return the identity, whatever the data."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -48,7 +47,6 @@ from trueodds.lenses.view import View
 _INTERPOLATIONS = ("linear", "step")
 
 
-@dataclass(frozen=True, eq=False)
 class MonotoneCurve(Saved):
     """A non-decreasing curve of the score through knots, constant beyond the first and the last."""
 
@@ -85,12 +83,9 @@ class MonotoneCurve(Saved):
         check_knots("x", self.x, self.scale)
 
 
-@dataclass(frozen=True, eq=False)
 class IsotonicMap(OneVsRest):
     """A non-decreasing curve for the second of two classes, or for every class."""
 
-    name: ClassVar[str] = "isotonic"
-    takes_logs: ClassVar[bool] = True
     curves: tuple[MonotoneCurve, ...]
 
     def rows_without_zero(self, P: Probabilities) -> Array:
@@ -105,7 +100,6 @@ class IsotonicMap(OneVsRest):
         return describe_knots(self.curves)
 
 
-@dataclass(frozen=True)
 class IsotonicSpec(TalliedSpec):
     r"""Isotonic regression: the non-decreasing curve with the smallest squared error.
 
@@ -140,11 +134,9 @@ class IsotonicSpec(TalliedSpec):
     [0.5, 0.75]
     """
 
-    name: ClassVar[str] = "isotonic"
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = IsotonicMap
-    accepts_raw_arrays: ClassVar[bool] = True
-    takes_logs: ClassVar[bool] = True
+    name, map_type = "isotonic", IsotonicMap
+    accepts_raw_arrays = True
+    takes_logs = True
     between: Annotated[str, OneOf(_INTERPOLATIONS)] = "linear"
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> IsotonicMap:
@@ -156,12 +148,11 @@ class IsotonicSpec(TalliedSpec):
         """Fit the curves to cells, each at its mean score."""
         return IsotonicMap(tuple(fit_monotone(view.p, view.y, view.w, self.between) for view in views))
 
-    def notes_from_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def notes_from_views(self, calibration_map: IsotonicMap, views: Sequence[View]) -> list[Note]:
         """Note on exact zeros."""
-        assert isinstance(calibration_map, IsotonicMap)
         return zero_probability_notes_of_cells(calibration_map.curves, views)
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: IsotonicMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
         return isotonic_notes(calibration_map, P)
 
@@ -198,17 +189,13 @@ def _curve_from_blocks(blocks: isotonic.PooledBlocks, between: str, scale: str =
     return MonotoneCurve(x[is_knot], y[is_knot], between, scale)
 
 
-@dataclass(frozen=True, eq=False)
 class CenteredIsotonicMap(IsotonicMap):
     """A curve for the second of two classes, or for every class, without flat segments between its outermost centers.
 
     Only where it is exactly 0 or 1 it may be flat between them.
     """
 
-    name: ClassVar[str] = "centered_isotonic"
 
-
-@dataclass(frozen=True)
 class CenteredIsotonicSpec(CalibratorSpec):
     r"""Centered isotonic regression: isotonic regression whose flat segments shrink to their centers.
 
@@ -242,18 +229,16 @@ class CenteredIsotonicSpec(CalibratorSpec):
     ([0.1, 0.25, 0.4], [0.0, 0.5, 1.0])
     """
 
-    name: ClassVar[str] = "centered_isotonic"
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = CenteredIsotonicMap
-    accepts_raw_arrays: ClassVar[bool] = True
-    takes_logs: ClassVar[bool] = True
+    name, map_type = "centered_isotonic", CenteredIsotonicMap
+    accepts_raw_arrays = True
+    takes_logs = True
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CenteredIsotonicMap:
         """Fit the curves."""
         fit_curve = partial(fit_centered_isotonic, scale=score_scale(P))
         return CenteredIsotonicMap(fit_curves_from_counts(P, Y, w, fit_curve))
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: CenteredIsotonicMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
         return isotonic_notes(calibration_map, P)
 
@@ -286,11 +271,9 @@ _ROUNDING_MARGIN = 1 + 1e-15  # factor by which the predicted class stays above 
 _NEARLY_ZERO_PROB = 1e-6  # a class below this is nearly ruled out
 
 
-@dataclass(frozen=True, eq=False)
 class IrmMap(CalibrationMap):
     """Rows proportional to g(p) + tilt · p, with one non-decreasing curve g for all classes."""
 
-    name: ClassVar[str] = "irm"
     curve: MonotoneCurve  # g, the same for every class
     tilt: Annotated[float, Range(1e-15, 1)]  # factor of p
 
@@ -315,7 +298,6 @@ class IrmMap(CalibrationMap):
         return f"{knots:,} {'knot' if knots == 1 else 'knots'} for all classes"
 
 
-@dataclass(frozen=True)
 class IrmSpec(CalibratorSpec):
     r"""IRM: one isotonic regression for the probabilities of all classes, plus a small share of the probabilities.
 
@@ -350,9 +332,8 @@ class IrmSpec(CalibratorSpec):
     [[0.667, 0.333, 0.0]]
     """
 
-    name: ClassVar[str] = "irm"
-    keeps_argmax: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = IrmMap
+    name, map_type = "irm", IrmMap
+    keeps_argmax = True
     tilt: Annotated[float, Range(1e-15, 1)] = 1e-9
 
     def fit(self, P: Array, Y: Array, w: Array) -> IrmMap:
@@ -363,7 +344,7 @@ class IrmSpec(CalibratorSpec):
         curve = fit_monotone(P.reshape(-1), Y.reshape(-1), np.repeat(w, P.shape[1]))
         return IrmMap(curve, float(self.tilt))
 
-    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: IrmMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Note on rows with a nearly excluded class."""
         blocks = (calibration_map.apply(p) for p, _, _ in iterate_blocks(P, Y, w))
         n_rows = sum(int((q < _NEARLY_ZERO_PROB).any(axis=1).sum()) for q in blocks)
@@ -376,12 +357,10 @@ class IrmSpec(CalibratorSpec):
         return [Note("TN513", text)]
 
 
-@dataclass(frozen=True, eq=False)
 class IrovaTsMap(CalibrationMap):
     """A non-decreasing curve per class, applied to tempered rows."""
 
-    name: ClassVar[str] = "irova_ts"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     temperature_map: Annotated[TemperatureMap, Key("temperature")]  # applied first
     curves: Annotated[IsotonicMap, Key("isotonic")]  # of the tempered probabilities
 
@@ -404,7 +383,6 @@ class IrovaTsMap(CalibrationMap):
         return f"{self.temperature_map.describe()}, then {self.curves.describe()}"
 
 
-@dataclass(frozen=True)
 class IrovaTsSpec(CalibratorSpec):
     r"""IROvA-TS: temperature scaling, then an isotonic regression for each class against the rest.
 
@@ -437,11 +415,9 @@ class IrovaTsSpec(CalibratorSpec):
     [1.0, 0.0, 0.0]
     """
 
-    name: ClassVar[str] = "irova_ts"
-    takes_logs: ClassVar[bool] = True
-    candidate: ClassVar[bool] = False
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = IrovaTsMap
+    name, map_type = "irova_ts", IrovaTsMap
+    takes_logs = True
+    candidate = False
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> IrovaTsMap:
@@ -449,9 +425,8 @@ class IrovaTsSpec(CalibratorSpec):
         temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
         return IrovaTsMap(temperature_map, IsotonicSpec().fit(tempered_scores(temperature_map, P), Y, w))
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: IrovaTsMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on a β at an end of its range, and on exact zeros."""
-        assert isinstance(calibration_map, IrovaTsMap)
         tempered = tempered_scores(calibration_map.temperature_map, P)
         return [
             *replacement_notes(P, Y, self.min_prob),

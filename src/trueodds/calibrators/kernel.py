@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     replacement_notes,
     to_probabilities,
 )
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.saved_parameters import Numbers, Saved, invalid_value_error
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Range, check
@@ -48,7 +47,6 @@ _MIN_RELATIVE_DENSITY = 1e-100  # of a grid point, relative to the largest densi
 _UNLIMITED_RISE = 0.02  # of the probability in one step, up to which no slope is limited
 
 
-@dataclass(frozen=True, eq=False)
 class KernelCurve(Saved):
     """A smooth curve given by values and slopes on an even grid, constant beyond it."""
 
@@ -92,12 +90,9 @@ class KernelCurve(Saved):
             raise invalid_value_error("high", f"above low, {self.low:g}", self.high)
 
 
-@dataclass(frozen=True, eq=False)
 class KernelMap(OneVsRest):
     """A smoothed curve for the second of two classes, or for every class."""
 
-    name: ClassVar[str] = "kernel"
-    takes_logs: ClassVar[bool] = True
     curves: tuple[KernelCurve, ...]
 
     def describe(self) -> str:
@@ -108,7 +103,6 @@ class KernelMap(OneVsRest):
         )
 
 
-@dataclass(frozen=True)
 class KernelSpec(CalibratorSpec):
     r"""Kernel calibration: a Nadaraya-Watson regression of the outcome on the score, used as a calibration map.
 
@@ -158,11 +152,9 @@ class KernelSpec(CalibratorSpec):
     [0.0, 0.5]
     """
 
-    name: ClassVar[str] = "kernel"
-    takes_logs: ClassVar[bool] = True
-    candidate: ClassVar[bool] = False
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = KernelMap
+    name, map_type = "kernel", KernelMap
+    takes_logs = True
+    candidate = False
     bandwidth: float | Annotated[str, OneOf(tuple(BANDWIDTH_RULES))] = "silverman"
     scale: Annotated[str, OneOf(tuple(MIN_BANDWIDTH))] = "logit"
     monotone: bool = True
@@ -180,9 +172,8 @@ class KernelSpec(CalibratorSpec):
             return KernelMap(fit_curves(partial(_fit_curve, spec=self), to_probabilities(P), Y, w))
         return KernelMap(fit_curves_of_logs(partial(_fit_curve, spec=self), P, Y, w, self.min_prob))
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: KernelMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on bandwidths at their minimum, and on exact zeros."""
-        assert isinstance(calibration_map, KernelMap)
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.scale == "logit" else []
         min_bandwidth = MIN_BANDWIDTH[self.scale]
         n_narrow = (

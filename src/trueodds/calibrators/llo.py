@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import expit
@@ -44,12 +44,10 @@ from trueodds.core.typing import Array
 IDENTITY_PARAMETERS = np.array([0.0, 1.0])  # τ and γ of the identity
 
 
-@dataclass(frozen=True)
-class LloMap(CalibrationMap):
+class LloMap(CalibrationMap, eq=True):
     """The map τ + γ · log odds; with γ > 0 an exact zero stays zero, with γ < 0 `min_prob` replaces it."""
 
-    name: ClassVar[str] = "llo"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     tau: Coefficient  # shift of the log odds, log δ
     gamma: Coefficient  # slope of the log odds
     n_passes: PassCount = 0
@@ -99,7 +97,6 @@ class LloMap(CalibrationMap):
             raise invalid_value_error("classes", "two names", k)
 
 
-@dataclass(frozen=True)
 class LloSpec(SummedSpec):
     r"""Linear in log odds (LLO): a shift τ = log δ and a slope γ of the log odds, fitted by maximum likelihood.
 
@@ -145,11 +142,8 @@ class LloSpec(SummedSpec):
     'δ = 1, γ = 0.5'
     """
 
-    name: ClassVar[str] = "llo"
-    takes_logs: ClassVar[bool] = True
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = LloMap
-    two_classes: ClassVar[bool] = True
+    name, map_type = "llo", LloMap
+    two_classes = True
     min_prob: MinProb = MIN_PROB
 
     def fit_from_sums(self, data: SummableRows) -> LloMap:
@@ -160,9 +154,8 @@ class LloSpec(SummedSpec):
         tau, gamma = optimum.theta.tolist()
         return LloMap(tau, gamma, optimum.n_passes, optimum.converged, self.min_prob, uncertainty)
 
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: LloMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on a decreasing curve."""
-        assert isinstance(calibration_map, LloMap)
         notes = data.summary.replaced_counts.notes()
         if not calibration_map.converged:
             notes.append(separation_note())

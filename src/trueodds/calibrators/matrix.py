@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from trueodds.calibrators._glm.log_linear import (
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
 from trueodds.calibrators._glm.newton import Minimum
-from trueodds.calibrators.base import CalibrationMap, SummedSpec
+from trueodds.calibrators.base import SummedSpec
 from trueodds.calibrators.saved_parameters import NOT_SAVED
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative
@@ -31,19 +30,15 @@ from trueodds.core.typing import Array
 PENALTY_GRID = (10.0, 3.0, 1.0, 0.3, 0.1)  # times the scaled penalty; a weaker one overfits small samples
 
 
-@dataclass(frozen=True, eq=False)
 class FullMatrixMap(LogLinearMap):
     """Rows softmax(W log p + b), with a full matrix W."""
 
     penalty_factor: Annotated[float | None, NOT_SAVED] = None  # selected by penalty="auto"; a note reports it
 
 
-@dataclass(frozen=True)
 class FullMatrixSpec(SummedSpec):
     """Settings of a full matrix on the log-probabilities, penalized towards the identity: `dirichlet` and `matrix`."""
 
-    map_type: ClassVar[type[CalibrationMap] | None] = FullMatrixMap
-    keeps_argmax: ClassVar[bool] = False
     penalty: NonNegative | Literal["scaled", "auto"] = "scaled"
     bias_penalty: NonNegative | None = None
     shrink: Literal["odir", "l2"] = "odir"
@@ -108,9 +103,8 @@ class FullMatrixSpec(SummedSpec):
         penalty_form = odir_penalty if self.shrink == "odir" else ridge_penalty
         return penalty_form(k, self.penalty, bias_penalty)
 
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: FullMatrixMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, a missing optimum, the selected penalty, and few rows without one."""
-        assert isinstance(calibration_map, FullMatrixMap)
         notes = [*data.summary.replaced_counts.notes(), *not_converged_notes(calibration_map)]
         if calibration_map.penalty_factor is not None:
             notes.append(
@@ -142,14 +136,10 @@ def _fit_by_aic(data: SummableRows, target: Array, start: Array) -> tuple[Minimu
     return Minimum(optimum.theta, optimum.likelihood, n_passes, optimum.converged, optimum.max_gradient), factor
 
 
-@dataclass(frozen=True, eq=False)
 class MatrixMap(FullMatrixMap):
     """Rows softmax(W x + b) of logits, or of log probabilities."""
 
-    name: ClassVar[str] = "matrix"
 
-
-@dataclass(frozen=True)
 class MatrixSpec(FullMatrixSpec):
     r"""Matrix scaling: a full matrix on the logits, or on the log-probabilities, and a bias for each class.
 
@@ -199,24 +189,18 @@ class MatrixSpec(FullMatrixSpec):
     (True, (2, 2))
     """
 
-    name: ClassVar[str] = "matrix"
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = MatrixMap
-    candidate: ClassVar[bool] = False
+    name, map_type = "matrix", MatrixMap
+    candidate = False
     logits: bool = False
 
 
 _MAX_CLASSES = 30  # classes up to which `auto` tries it by default
 
 
-@dataclass(frozen=True, eq=False)
 class DirichletMap(FullMatrixMap):
     """Rows softmax(W log p + b)."""
 
-    name: ClassVar[str] = "dirichlet"
 
-
-@dataclass(frozen=True)
 class DirichletSpec(FullMatrixSpec):
     r"""Dirichlet calibration: a full matrix on the log-probabilities and a bias for each class.
 
@@ -264,9 +248,7 @@ class DirichletSpec(FullMatrixSpec):
     [[0.7, 0.2, 0.1]]
     """
 
-    name: ClassVar[str] = "dirichlet"
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = DirichletMap
+    name, map_type = "dirichlet", DirichletMap
 
     def is_suitable(self, n: int, k: int) -> bool:
         """Whether there are few enough classes."""

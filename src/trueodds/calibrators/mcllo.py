@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -51,7 +51,6 @@ from trueodds.data.log_probabilities import log_sum_exp
 _MAX_ODDS_CHANGE = 1000.0
 
 
-@dataclass(frozen=True, eq=False)
 class MclloMap(CalibrationMap):
     """Log odds of each class against the baseline, mapped to τ + γ times these.
 
@@ -60,8 +59,7 @@ class MclloMap(CalibrationMap):
     any slope is negative.
     """
 
-    name: ClassVar[str] = "mcllo"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     tau: Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k-1",))]  # log δ of the other classes in their order
     gamma: Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k-1",))]  # slopes of the log odds
     baseline: Annotated[int, Range(0)]  # number of the baseline class
@@ -123,7 +121,6 @@ class MclloMap(CalibrationMap):
             raise invalid_value_error("baseline", f"below {k}, the number of classes", self.baseline)
 
 
-@dataclass(frozen=True)
 class MclloSpec(SummedSpec):
     r"""Multicategory linear in log odds (MCLLO): a shift and a slope of each class's log odds against a baseline class.
 
@@ -182,11 +179,8 @@ class MclloSpec(SummedSpec):
     [[0.5, 0.25, 0.25]]
     """
 
-    name: ClassVar[str] = "mcllo"
-    keeps_argmax: ClassVar[bool] = False
-    candidate: ClassVar[bool] = False
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = MclloMap
+    name, map_type = "mcllo", MclloMap
+    candidate = False
     exemptions: ClassVar[Mapping[str, str]] = {
         "class order": "the baseline is part of the model, and the default is the last class, of two the first"
     }
@@ -222,9 +216,8 @@ class MclloSpec(SummedSpec):
         converged = contrast_fit.optimum.converged and all_observed
         return MclloMap(tau, gamma, baseline, self.min_prob, contrast_fit.optimum.n_passes, converged, uncertainty)
 
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: MclloMap, data: SummableRows) -> list[Note]:
         """Notes on replaced zeros, unobserved classes, negative slopes, a tiny baseline, and few rows."""
-        assert isinstance(calibration_map, MclloMap)
         summary = data.summary
         absent = [] if self.penalty else np.flatnonzero(summary.class_totals == 0).tolist()
         return [

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from scipy.special import expit
@@ -30,7 +29,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     fit_smoothed_from_sums,
     intercept_and_score,
 )
-from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
+from trueodds.calibrators.base import SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, PassCount, Saved, ZeroOrOne
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
@@ -41,7 +40,6 @@ _INPUT_SCALES = ("logit", "raw")
 _FLAT_CURVE = np.zeros(2)  # intercept and slope of the curve q = 1/2, which stay where the rows do not determine them
 
 
-@dataclass(frozen=True, eq=False)
 class Sigmoid(Saved):
     """1/(1 + exp(−(slope·x + intercept))), x being the probability or its log odds."""
 
@@ -76,12 +74,9 @@ class Sigmoid(Saved):
         return probability_pair(self.slope * (logs[:, 1] - logs[:, 0]) + self.intercept)
 
 
-@dataclass(frozen=True, eq=False)
 class PlattMap(IterativeOneVsRest):
     """A sigmoid for the second of two classes, or for every class."""
 
-    name: ClassVar[str] = "platt"
-    takes_logs: ClassVar[bool] = True
     curves: tuple[Sigmoid, ...]
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
@@ -99,7 +94,6 @@ class PlattMap(IterativeOneVsRest):
         return f"slopes {format_number(min(slopes))} to {format_number(max(slopes))} in {len(slopes)} curves"
 
 
-@dataclass(frozen=True)
 class PlattSpec(SummedSpec):
     r"""Platt scaling: a sigmoid of the log odds, or of the probability itself, fitted by maximum likelihood.
 
@@ -141,11 +135,8 @@ class PlattSpec(SummedSpec):
     0.5
     """
 
-    name: ClassVar[str] = "platt"
-    takes_logs: ClassVar[bool] = True
-    candidate: ClassVar[bool] = False
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = PlattMap
+    name, map_type = "platt", PlattMap
+    candidate = False
     on: Annotated[str, OneOf(_INPUT_SCALES)] = "logit"
     smooth: bool = True
     min_prob: MinProb = MIN_PROB
@@ -154,9 +145,8 @@ class PlattSpec(SummedSpec):
         """Fit the sigmoids."""
         return PlattMap(fit_curves_from_sums(partial(_fit_sigmoid, spec=self), data))
 
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: PlattMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
-        assert isinstance(calibration_map, PlattMap)
         notes = data.summary.replaced_counts.notes() if self.on == "logit" else []
         n_separated = sum(not c.converged for c in calibration_map.curves)
         n_nonincreasing = sum(c.slope <= 0 for c in calibration_map.curves)

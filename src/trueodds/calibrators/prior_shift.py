@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -261,11 +261,9 @@ _SUM_TOLERANCE = 1e-6  # deviation from 1 of the sum of class frequencies
 _MAX_RATIO = 1e100  # largest ratio that can be saved; its products with probabilities stay finite
 
 
-@dataclass(frozen=True, eq=False)
 class PriorShiftMap(CalibrationMap):
     """Rows proportional to p times a ratio per class."""
 
-    name: ClassVar[str] = "prior_shift"
     ratios: Annotated[Array, Numbers(0, _MAX_RATIO, ("k",))]  # target frequency over source frequency
     n_passes: PassCount = 0  # over the target rows, in the estimation of their frequencies
     converged: ZeroOrOne = True  # whether that estimation converged
@@ -297,8 +295,7 @@ class PriorShiftMap(CalibrationMap):
             raise invalid_value_error("ratios", "numbers of which one is positive", "zeros only")
 
 
-@dataclass(frozen=True, eq=False)
-class PriorShiftSpec(CalibratorSpec):
+class PriorShiftSpec(CalibratorSpec, eq=False):
     r"""Adjust probabilities to other class frequencies (label shift), known or estimated from unlabeled predictions.
 
     The adjustment is exact if only the class frequencies change and the probabilities are calibrated for the source.
@@ -340,10 +337,8 @@ class PriorShiftSpec(CalibratorSpec):
     [[0.9, 0.1]]
     """
 
-    name: ClassVar[str] = "prior_shift"
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = PriorShiftMap
-    candidate: ClassVar[bool] = False
+    name, map_type = "prior_shift", PriorShiftMap
+    candidate = False
     priors: Sequence[float] | Mapping[Any, Any] | Literal["uniform"] | None = None
     target: Annotated[ArrayLike | None, CHECKED_BY_CLASS] = None
     how: FrequencyMethod = "em"
@@ -395,9 +390,8 @@ class PriorShiftSpec(CalibratorSpec):
             )
         return ClassFrequencies(_read_priors(self.priors, P.shape[1]))
 
-    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: PriorShiftMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Notes with both class frequencies, and on doubts about them."""
-        assert isinstance(calibration_map, PriorShiftMap)
         assert calibration_map.target_shares is not None
         text = (
             f"Class frequencies: {_format_shares((w @ Y) / w.sum())} in the source,"

@@ -1,8 +1,8 @@
 """Save and load fitted maps by their fields: each entry of a file is checked against the annotation of its field.
 
-A map, and each curve in it, is a frozen dataclass derived from `Saved`. The annotation of a field says which values are
-valid: `Annotated[float, Range(0, 1)]`, a count, a bool, a `Literal`, numbers in an array, another `Saved` object, or a
-tuple of such objects.
+A map, and each curve in it, is derived from `Saved`, which makes it a frozen dataclass. The annotation of a field says
+which values are valid: `Annotated[float, Range(0, 1)]`, a count, a bool, a `Literal`, numbers in an array, another
+`Saved` object, or a tuple of such objects.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self, dataclass_transform
 
 import numpy as np
 
@@ -64,10 +64,19 @@ PassCount = Annotated[int, Range(0)]  # passes of a fit over its rows
 ZeroOrOne = Annotated[bool, AS_NUMBER]
 
 
-class Saved:
-    """Base class of frozen dataclasses that are saved as their fields."""
+def make_dataclass(cls: type, eq: bool) -> None:
+    """Make a class a frozen dataclass, unless it is the copy with slots of one."""
+    if "__dataclass_fields__" not in vars(cls):
+        dataclass(frozen=True, eq=eq)(cls)
 
-    __slots__ = ()
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
+class Saved:
+    """Base class of objects that are saved as their fields; subclasses are frozen dataclasses."""
+
+    def __init_subclass__(cls, *, eq: bool = False, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        make_dataclass(cls, eq)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values; numbers keep every bit."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -24,7 +23,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     replacement_notes,
 )
 from trueodds.calibrators._glm.logistic_regression import curve_notes
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.histogram import StepCurve, edges_between_scores, format_bins
 from trueodds.calibrators.platt import PlattSpec, Sigmoid
 from trueodds.calibrators.saved_parameters import Saved
@@ -35,11 +34,10 @@ from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
 
 
-@dataclass(frozen=True, eq=False)
 class BinnedSigmoid(Saved):
     """A sigmoid of the log odds, replaced by its mean in each bin of its values."""
 
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     sigmoid: Sigmoid
     steps: StepCurve  # from the value of the sigmoid to its mean in the bin
 
@@ -63,12 +61,9 @@ class BinnedSigmoid(Saved):
         return np.stack([1 - q, q], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
 class ScalingBinningMap(IterativeOneVsRest):
     """A binned sigmoid for the second of two classes, or for every class."""
 
-    name: ClassVar[str] = "scaling_binning"
-    takes_logs: ClassVar[bool] = True
     curves: tuple[BinnedSigmoid, ...]
 
     def describe(self) -> str:
@@ -76,7 +71,6 @@ class ScalingBinningMap(IterativeOneVsRest):
         return format_bins([curve.steps for curve in self.curves])
 
 
-@dataclass(frozen=True)
 class ScalingBinningSpec(CalibratorSpec):
     r"""Scaling-binning: a sigmoid of the log odds, replaced by its mean in each of several equal-mass bins.
 
@@ -116,11 +110,9 @@ class ScalingBinningSpec(CalibratorSpec):
     [[0.5, 0.5]]
     """
 
-    name: ClassVar[str] = "scaling_binning"
-    takes_logs: ClassVar[bool] = True
-    candidate: ClassVar[bool] = False
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = ScalingBinningMap
+    name, map_type = "scaling_binning", ScalingBinningMap
+    takes_logs = True
+    candidate = False
     exemptions: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "where rows do not divide by bins the lower bins are the larger ones"
     }
@@ -131,9 +123,8 @@ class ScalingBinningSpec(CalibratorSpec):
         """Fit the binned sigmoids."""
         return ScalingBinningMap(fit_curves_of_logs(partial(_fit_binned_sigmoid, spec=self), P, Y, w, 0.0))
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: ScalingBinningMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, separated outcomes, curves that do not increase, and exact zeros."""
-        assert isinstance(calibration_map, ScalingBinningMap)
         fit_notes = replacement_notes(P, Y, self.min_prob)
         n_separated = sum(not c.converged for c in calibration_map.curves)
         n_nonincreasing = sum(c.sigmoid.slope <= 0 for c in calibration_map.curves)

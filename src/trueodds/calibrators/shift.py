@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from trueodds.calibrators._glm.fit_data import FitData, SummableRows
@@ -24,12 +21,10 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 
 
-@dataclass(frozen=True, eq=False)
 class ShiftMap(CalibrationMap):
     """Rows proportional to e^b p; an exact zero stays zero."""
 
-    name: ClassVar[str] = "shift"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     bias: Biases  # with sum 0
     n_passes: PassCount = 0
     converged: bool = True  # whether a finite optimum was found without a slight ridge
@@ -49,7 +44,6 @@ class ShiftMap(CalibrationMap):
         return f"biases {format_range(self.bias)}"
 
 
-@dataclass(frozen=True)
 class ShiftSpec(SummedSpec):
     r"""Shift of the log-probabilities by a bias for each class, fitted by maximum likelihood.
 
@@ -95,11 +89,8 @@ class ShiftSpec(SummedSpec):
     [[0.25, 0.75], [0.5, 0.5]]
     """
 
-    name: ClassVar[str] = "shift"
-    keeps_argmax: ClassVar[bool] = False
-    candidate: ClassVar[bool] = False
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = ShiftMap
+    name, map_type = "shift", ShiftMap
+    candidate = False
     min_prob: MinProb = MIN_PROB
 
     def fit_from_sums(self, data: SummableRows) -> ShiftMap:
@@ -109,9 +100,8 @@ class ShiftSpec(SummedSpec):
         bias = optimum.theta - optimum.theta.mean()
         return ShiftMap(bias, optimum.n_passes, optimum.converged)
 
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: ShiftMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, on a missing optimum, and on few rows."""
-        assert isinstance(calibration_map, ShiftMap)
         return [
             *data.summary.replaced_counts.notes(),
             *not_converged_notes(calibration_map),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar
 
@@ -27,7 +26,6 @@ MAX_BINS = 100_000  # bins per axis; a file must not ask for more memory than th
 MAX_NODE = 2**31 - 1  # of a tree
 
 
-@dataclass(frozen=True, eq=False)
 class TreeLeaves(Saved):
     """The leaves of a median-variance tree, by its splits in the order in which they were made.
 
@@ -72,7 +70,6 @@ class TreeLeaves(Saved):
             raise invalid_value_error("axis", f"below {axis_count(k)}", self.axis.tolist())
 
 
-@dataclass(frozen=True, eq=False)
 class OccupiedGridCells(Saved):
     """The cells of a regular grid that contained a row in the fit."""
 
@@ -121,11 +118,9 @@ def axis_count(k: int) -> int:
     return 1 if k == 2 else k
 
 
-@dataclass(frozen=True, eq=False)
 class SimplexHistogramMap(CalibrationMap):
     """The mean outcome of the cell of a row; a row in no cell stays unchanged."""
 
-    name: ClassVar[str] = "simplex_histogram"
     partition: Annotated[str, OneOf(_PARTITIONS)]
     cells: TreeLeaves | OccupiedGridCells
     values: Annotated[Array, Numbers(0, 1, ("cells", "k"))]  # mean outcomes; rows sum to 1
@@ -147,7 +142,6 @@ class SimplexHistogramMap(CalibrationMap):
             raise invalid_value_error("values", f"{self.cells.size} rows that sum to 1", self.values.tolist())
 
 
-@dataclass(frozen=True)
 class SimplexHistogramSpec(CalibratorSpec):
     r"""Histogram binning on the simplex: the mean outcome of all rows in the same cell.
 
@@ -188,10 +182,8 @@ class SimplexHistogramSpec(CalibratorSpec):
     [[0.5, 0.5], [0.0, 1.0]]
     """
 
-    name: ClassVar[str] = "simplex_histogram"
-    keeps_argmax: ClassVar[bool] = False
-    candidate: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = SimplexHistogramMap
+    name, map_type = "simplex_histogram", SimplexHistogramMap
+    candidate = False
     exemptions: ClassVar[Mapping[str, str]] = {
         "class order": "of axes with equal variances, the first is split",
         "two classes swapped": "a score on an edge or median changes sides when mirrored",
@@ -213,9 +205,8 @@ class SimplexHistogramSpec(CalibratorSpec):
         outcome_sums = sums_by_cell(cell, Y, cells.size, w)
         return SimplexHistogramMap(self.partition, cells, outcome_sums / outcome_sums.sum(axis=1, keepdims=True))
 
-    def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: SimplexHistogramMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Notes on the share of rows that will stay unchanged, and on exact zeros."""
-        assert isinstance(calibration_map, SimplexHistogramMap)
         fit_notes = []
         if isinstance(calibration_map.cells, OccupiedGridCells):
             P, w = P[w > 0], w[w > 0]

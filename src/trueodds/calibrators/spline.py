@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from scipy.special import expit
@@ -56,7 +56,6 @@ _DEFAULT_KNOTS = {"natural": 12, "gupta": 6}  # number of knots by kind
 _N_CURVE_POINTS = 1001  # evaluations of a curve between its first and its last knot, to find where it decreases
 
 
-@dataclass(frozen=True, eq=False)
 class LogOddsSpline(Saved):
     """A natural cubic spline from log odds to recalibrated log odds.
 
@@ -64,7 +63,7 @@ class LogOddsSpline(Saved):
     extrapolation is unreliable, and the log odds of an exact zero are infinite.
     """
 
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     knots: Annotated[Array, Numbers(*SCORE_RANGE[LOGIT], ("m+1",), "strictly"), Key("x")]  # log odds
     values: Annotated[Array, Numbers(-1e9, 1e9, ("m+1",)), Key("f")]  # recalibrated log odds
     degrees_of_freedom: Annotated[float, Range(0, 1e6), Key("freedom")] = 2.0  # effective ones; a line has 2
@@ -134,12 +133,9 @@ def fit_log_odds_spline(
     )
 
 
-@dataclass(frozen=True, eq=False)
 class SplineMap(OneVsRest):
     """A spline in the log odds of the second of two classes, or of every class."""
 
-    name: ClassVar[str] = "spline"
-    takes_logs: ClassVar[bool] = True
     curves: tuple[LogOddsSpline, ...]
 
     @property
@@ -168,7 +164,6 @@ class SplineMap(OneVsRest):
         return super().from_dict(parameters, k)
 
 
-@dataclass(frozen=True)
 class SplineSpec(CalibratorSpec):
     r"""Spline calibration: a smooth curve of the log odds with a roughness penalty.
 
@@ -225,10 +220,8 @@ class SplineSpec(CalibratorSpec):
     [[0.75, 0.25]]
     """
 
-    name: ClassVar[str] = "spline"
-    takes_logs: ClassVar[bool] = True
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = SplineMap
+    name, map_type = "spline", SplineMap
+    takes_logs = True
     kind: Annotated[str, OneOf(tuple(_DEFAULT_KNOTS))] = "natural"
     knots: Annotated[int, Range(3, 100)] | None = None
     penalty: Positive | Literal["auto"] = "auto"
@@ -259,11 +252,10 @@ class SplineSpec(CalibratorSpec):
         )  # fmt: skip
         return SplineMap(fit_curves_of_logs(fit_curve, P, Y, w, self.min_prob))
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: SplineMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on curves without a finite optimum, on decreasing ones, and on clipping."""
         if isinstance(calibration_map, ConfidenceMap):
             return _clipping_notes(calibration_map, to_probabilities(P))
-        assert isinstance(calibration_map, SplineMap)
         fit_notes = replacement_notes(P, Y, self.min_prob)
         n_separated = sum(not curve.converged for curve in calibration_map.curves)
         if n_separated:
@@ -308,11 +300,10 @@ _SCORES_PER_BLOCK = 1 << 14  # so that temporaries stay in cache
 RANK_TOLERANCE = 1e-12  # of least squares, relative to the largest eigenvalue: directions below it are not identifiable
 
 
-@dataclass(frozen=True, eq=False)
 class ConfidenceMap(CalibrationMap):
     """A recalibrated confidence in the predicted class; the other classes are scaled in proportion."""
 
-    name: ClassVar[str] = "spline"
+    name = "spline"
     scores: Annotated[Array, Numbers(*KNOT_RANGE[PROBABILITY], increasing="strictly")]  # (m,) predicted confidences
     confidences: Annotated[Array, Numbers(0, 1)]  # (m,) recalibrated
     n_clipped: Annotated[int, Range(0), Key("clipped")]  # how many of them were outside [0, 1]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -29,12 +29,10 @@ from trueodds.core.typing import Array
 _MAX_MATRIX_CLASSES = 30  # classes up to which form="auto" is a matrix
 
 
-@dataclass(frozen=True, eq=False)
 class StructuredMap(CalibrationMap):
     """A temperature, a small share of the uniform distribution, then softmax(W log p + b)."""
 
-    name: ClassVar[str] = "structured"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     beta: InverseTemperature
     share: Annotated[float, Range(0, 1, closed="right")]  # of the uniform, so that no probability is zero
     weights: Weights
@@ -64,10 +62,7 @@ class StructuredMap(CalibrationMap):
 class _LinearStep(LogLinearMap):
     """The map softmax(W log p + b) that follows the temperature in structured scaling."""
 
-    name: ClassVar[str] = "structured"
 
-
-@dataclass(frozen=True)
 class StructuredSpec(SummedSpec):
     r"""Structured scaling: temperature scaling followed by a strongly penalized vector or matrix.
 
@@ -107,10 +102,7 @@ class StructuredSpec(SummedSpec):
     'T = 2.00'
     """
 
-    name: ClassVar[str] = "structured"
-    takes_logs: ClassVar[bool] = True
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = StructuredMap
+    name, map_type = "structured", StructuredMap
     form: Literal["auto", "vector", "matrix"] = "auto"
     penalty: NonNegative = 1.0
     min_prob: MinProb = MIN_PROB
@@ -140,9 +132,8 @@ class StructuredSpec(SummedSpec):
             converged,
         )
 
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: StructuredMap, data: SummableRows) -> list[Note]:
         """Notes of the temperature, and on a missing optimum."""
-        assert isinstance(calibration_map, StructuredMap)
         temperature_map = TemperatureMap(calibration_map.beta)
         notes = TemperatureSpec(min_prob=self.min_prob).notes_from_sums(temperature_map, data)
         return notes + (not_converged_notes(calibration_map) if temperature_map.converged else [])

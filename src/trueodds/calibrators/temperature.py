@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -179,12 +178,10 @@ InverseTemperature = Annotated[float, Range(MIN_BETA, MAX_BETA)]  # β = 1/T
 _SAMPLES = ((64, 1e-3), (8, 1e-4))
 
 
-@dataclass(frozen=True)
-class TemperatureMap(CalibrationMap):
+class TemperatureMap(CalibrationMap, eq=True):
     """Rows proportional to p^β with β = 1/T; an exact zero stays zero."""
 
-    name: ClassVar[str] = "temperature"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     beta: InverseTemperature
     n_passes: PassCount = 0
 
@@ -210,7 +207,6 @@ class TemperatureMap(CalibrationMap):
         return format_temperature(self.beta)
 
 
-@dataclass(frozen=True)
 class TemperatureSpec(SummedSpec):
     r"""Temperature scaling: one temperature T > 0 for all rows and classes, fitted by maximum likelihood.
 
@@ -245,11 +241,9 @@ class TemperatureSpec(SummedSpec):
     'T = 2.00'
     """
 
-    name: ClassVar[str] = "temperature"
-    keeps_argmax: ClassVar[bool] = True
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = TemperatureMap
-    accepts_raw_arrays: ClassVar[bool] = True
+    name, map_type = "temperature", TemperatureMap
+    keeps_argmax = True
+    accepts_raw_arrays = True
     min_prob: MinProb = MIN_PROB
 
     def fit_from_sums(self, data: SummableRows) -> TemperatureMap:
@@ -268,9 +262,8 @@ class TemperatureSpec(SummedSpec):
                 start, _ = minimize_beta(partial(likelihood_at_beta, row_step=row_step), start, tolerance=tolerance)
         return TemperatureMap(*minimize_beta(likelihood_at_beta, start))
 
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: TemperatureMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, and on a β at an end of its range."""
-        assert isinstance(calibration_map, TemperatureMap)
         return data.summary.replaced_counts.notes() + boundary_notes(calibration_map.beta)
 
 

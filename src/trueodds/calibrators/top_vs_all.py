@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -36,12 +35,10 @@ from trueodds.data.log_probabilities import log_sum_exp
 _TOP_MARGIN = 1 + 1e-12  # factor by which the top stays above the next, so that rounding does not make them equal
 
 
-@dataclass(frozen=True)
-class TopVsAllMap(CalibrationMap):
+class TopVsAllMap(CalibrationMap, eq=True):
     """A map of the confidence, which also scales the other classes in proportion; a temperature maps the whole row."""
 
-    name: ClassVar[str] = "top_vs_all"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     inner_map: CalibrationMap  # of the confidence: its two classes are a wrong and a correct prediction
 
     @property
@@ -102,7 +99,6 @@ class TopVsAllMap(CalibrationMap):
         return cls(map_type.from_dict(inner_parameters, 2))
 
 
-@dataclass(frozen=True)
 class TopVsAllSpec(CalibratorSpec):
     r"""Top-versus-all calibration: a binary calibrator fitted to the confidence in the predicted class.
 
@@ -143,12 +139,11 @@ class TopVsAllSpec(CalibratorSpec):
     [[0.25, 0.5, 0.25]]
     """
 
-    name: ClassVar[str] = "top_vs_all"
-    keeps_argmax: ClassVar[bool] = True
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = TopVsAllMap
-    candidate: ClassVar[bool] = False
-    accepts_raw_arrays: ClassVar[bool] = True
+    name, map_type = "top_vs_all", TopVsAllMap
+    keeps_argmax = True
+    takes_logs = True
+    candidate = False
+    accepts_raw_arrays = True
     exemptions: ClassVar[Mapping[str, str]] = {
         "class order": "of tied largest probabilities, the first is the predicted class"
     }
@@ -198,9 +193,8 @@ class TopVsAllSpec(CalibratorSpec):
         confidence_pairs, correctness = _correctness_problem(P, Y)
         return TopVsAllMap(spec.fit(to_accepted_input(spec, confidence_pairs), correctness, w))
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: TopVsAllMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes of the inner calibrator, and on confidences that were raised."""
-        assert isinstance(calibration_map, TopVsAllMap)
         spec = self._resolve_spec_for(P)
         if isinstance(spec, TemperatureSpec):
             assert isinstance(calibration_map.inner_map, TemperatureMap)

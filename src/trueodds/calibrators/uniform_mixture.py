@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -45,7 +44,6 @@ _Share = Annotated[float, Range(0, 1)]
 SHARE_KEY = "mixing"  # key of the share, which is saved among the parameters of the base map
 
 
-@dataclass(frozen=True, eq=False)
 class MixedMap(CalibrationMap):
     """The rows of a base map mixed with a share of the uniform distribution, so that no log loss is infinite.
 

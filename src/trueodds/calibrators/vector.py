@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from trueodds.calibrators._glm.fit_data import SummableRows
@@ -18,21 +15,17 @@ from trueodds.calibrators._glm.log_linear import (
     small_sample_notes,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
-from trueodds.calibrators.base import CalibrationMap, SummedSpec
+from trueodds.calibrators.base import SummedSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
 
 _MAX_AUTO_CLASSES = 30  # classes up to which `auto` tries it by default
 
 
-@dataclass(frozen=True, eq=False)
 class VectorMap(LogLinearMap):
     """Rows proportional to e^b p^a, with a slope a and a bias b of its own for each class."""
 
-    name: ClassVar[str] = "vector"
 
-
-@dataclass(frozen=True)
 class VectorSpec(SummedSpec):
     r"""Vector scaling: a slope and a bias for the log-probability, or the logit, of each class.
 
@@ -72,10 +65,7 @@ class VectorSpec(SummedSpec):
     [1.0, 1.0]
     """
 
-    name: ClassVar[str] = "vector"
-    keeps_argmax: ClassVar[bool] = False
-    takes_logs: ClassVar[bool] = True
-    map_type: ClassVar[type[CalibrationMap] | None] = VectorMap
+    name, map_type = "vector", VectorMap
     logits: bool = False
     penalty: NonNegative = 0.5
     min_prob: MinProb = MIN_PROB
@@ -96,9 +86,8 @@ class VectorSpec(SummedSpec):
             bias = bias - bias.mean()
         return VectorMap(slopes.copy(), bias.copy(), self.min_prob, self.logits, optimum.n_passes, optimum.converged)
 
-    def notes_from_sums(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
+    def notes_from_sums(self, calibration_map: VectorMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, a missing optimum, negative slopes, and few rows without a penalty."""
-        assert isinstance(calibration_map, VectorMap)
         return [
             *data.summary.replaced_counts.notes(),
             *not_converged_notes(calibration_map),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
@@ -44,12 +43,10 @@ _ONE_VS_REST, _ONE_VS_ONE = "one-vs-rest", "one-vs-one"
 _SCORE_RESOLUTION = 2.0**40  # resolution of `pair_score`: scores that differ by less are equal
 
 
-@dataclass(frozen=True, eq=False)
 class VennAbersMap(CalibrationMap):
     """Lower and upper curves for the second of two classes, for every class, or for every pair of classes."""
 
-    name: ClassVar[str] = "venn_abers"
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     multiclass: Annotated[str, OneOf((_ONE_VS_REST, _ONE_VS_ONE))]
     curves: tuple[VennAbersCurve, ...]  # one for two classes, else one per class or per pair of classes
 
@@ -81,7 +78,6 @@ class VennAbersMap(CalibrationMap):
         check_curve_count(self.curves, n_pairs if self.multiclass == _ONE_VS_ONE or k == 2 else k)
 
 
-@dataclass(frozen=True)
 class VennAbersSpec(CalibratorSpec):
     r"""Venn-Abers prediction: isotonic regression with the new row added, once as a non-event and once as an event.
 
@@ -125,11 +121,9 @@ class VennAbersSpec(CalibratorSpec):
     ([[0.333, 0.333]], [[0.667, 0.667]], [[0.5, 0.5]])
     """
 
-    name: ClassVar[str] = "venn_abers"
-    keeps_argmax: ClassVar[bool] = False
-    map_type: ClassVar[type[CalibrationMap] | None] = VennAbersMap
-    accepts_raw_arrays: ClassVar[bool] = True
-    takes_logs: ClassVar[bool] = True
+    name, map_type = "venn_abers", VennAbersMap
+    accepts_raw_arrays = True
+    takes_logs = True
     multiclass: Annotated[str, OneOf((_ONE_VS_REST, _ONE_VS_ONE))] = _ONE_VS_REST
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> VennAbersMap:
@@ -144,9 +138,8 @@ class VennAbersSpec(CalibratorSpec):
             return VennAbersMap(self.multiclass, fit_pair_curves(P, shares, w, fit_curve))
         return VennAbersMap(self.multiclass, fit_curves_from_counts(P, Y, w, fit_curve))
 
-    def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
+    def notes(self, calibration_map: VennAbersMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on pairs of zeros, and on pairs of classes without rows."""
-        assert isinstance(calibration_map, VennAbersMap)
         if self.multiclass != _ONE_VS_ONE or P.shape[1] == 2:
             return []
         fit_notes, n_tied_zeros = [], int((np.isneginf(to_logs(P)).sum(axis=1) > 1).sum())
@@ -165,7 +158,6 @@ class VennAbersSpec(CalibratorSpec):
         return fit_notes
 
 
-@dataclass(frozen=True, eq=False)
 class VennAbersCurve(Saved):
     """Two step functions of the score: the event rate if the new row is a non-event (p₀) or an event (p₁ ≥ p₀)."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -38,14 +37,13 @@ class ClassCurve(Protocol):
     def __call__(self, x: Array) -> Array: ...
 
 
-@dataclass(frozen=True, eq=False)
 class OneVsRest(CalibrationMap):
     """A curve for each class, whose values are divided by the sum of the row; for two classes one curve q, and 1 − q.
 
     A row in which every curve is 0 becomes uniform.
     """
 
-    one_vs_rest: ClassVar[bool] = True
+    one_vs_rest, takes_logs = True, True
     curves: tuple[Any, ...]  # of ClassCurve; one for two classes, else one per class; each map states their type
 
     def apply(self, P: Probabilities) -> Array:

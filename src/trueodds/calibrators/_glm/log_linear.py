@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -38,7 +38,6 @@ MIN_DIVERGING_GAIN = 1e-2  # nats left to gain over all rows at which a divergin
 DIAGONAL_PENALTY = 0.5  # nats: a normal prior with standard deviation 1 around the identity
 
 
-@dataclass(frozen=True, eq=False)
 class LogLinearMap(CalibrationMap):
     """Rows softmax(W log p + b), or of logits in place of log p.
 
@@ -46,7 +45,7 @@ class LogLinearMap(CalibrationMap):
     weight, `min_prob` limits p as in the fit. A full W mixes the logarithms of all classes, so all are limited.
     """
 
-    takes_logs: ClassVar[bool] = True
+    takes_logs = True
     weights: Weights
     bias: Biases  # with sum 0 unless a penalty determines it
     min_prob: MinProb  # smallest probability inside a logarithm

@@ -52,7 +52,6 @@ _MIN_CORRELATION_MARGIN = 1e-10
 _MAX_VARIANCE = 1e60  # largest variance that can be saved; products of two stay finite
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ParameterUncertainty(Saved):
     """Uncertainty of τ = log δ and γ of each class but the baseline, from the rows of the fit."""
 

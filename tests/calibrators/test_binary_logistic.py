@@ -11,7 +11,6 @@ from trueodds.calibrators._glm.logistic_regression import (
     LogisticRows,
     fit_finite_from_sums,
     fit_logistic,
-    fit_smoothed,
     intercept_and_score,
     logistic_likelihood,
     separation_note,
@@ -127,7 +126,7 @@ def test_separated_rows_get_held_shares_and_say_so():
     solution = fit_finite_from_sums(InMemory(LogisticRows(X, y, w)), FLAT)
     assert not solution.converged
     assert solution.theta == pytest.approx([0.0, np.log(3)], abs=1e-9)  # 3/4 at 1, 1/4 at −1
-    assert solution.theta == pytest.approx(fit_smoothed(X, y, w, FLAT).theta, abs=1e-12)
+    assert solution.theta == pytest.approx(fit_logistic(X, y, w, FLAT, smooth=True).theta, abs=1e-12)
     assert separation_note(3).code == "TN515"
     assert "in 3 curves" in separation_note(3).text
 
@@ -135,7 +134,7 @@ def test_separated_rows_get_held_shares_and_say_so():
 def test_a_million_separated_rows_still_have_a_tame_fit():
     # Two scores: 1/(N₀ + 2) at one, (N₁ + 1)/(N₁ + 2) at the other, exactly.
     X, y = intercept_and_score(np.repeat([-1.0, 1.0], 500_000)), np.repeat([0.0, 1.0], 500_000)
-    solution = fit_smoothed(X, y, np.ones(10**6), FLAT)
+    solution = fit_logistic(X, y, np.ones(10**6), FLAT, smooth=True)
     assert solution.converged
     assert solution.theta == pytest.approx([0.0, np.log(500_001)], rel=1e-5, abs=1e-9)
 

@@ -15,7 +15,7 @@ from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators._curves.one_vs_rest import OneVsRest, effective_rows, fit_curves
 from trueodds.calibrators._curves.score_scale import LOGIT, PROBABILITY, SCORE_RANGE, score_scale
 from trueodds.calibrators._glm.log_probabilities import Probabilities
-from trueodds.calibrators._glm.logistic_regression import fit_smoothed, intercept_and_score
+from trueodds.calibrators._glm.logistic_regression import fit_logistic, intercept_and_score
 from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.histogram import StepCurve, midpoints_of_scores
 from trueodds.core.typing import Array
@@ -139,7 +139,8 @@ def fit_binnings(x: Array, y: Array, w: Array, scale: str = PROBABILITY) -> Binn
     edges = np.concatenate(([low], midpoints_of_scores(scores[:-1], scores[1:]), [high]))
     probabilities = edges
     if scale == LOGIT:  # by Platt scaling, which does not depend on the unit of the scores
-        intercept, slope = fit_smoothed(intercept_and_score(scores), events / mass, mass, np.zeros(2)).theta
+        X = intercept_and_score(scores)
+        intercept, slope = fit_logistic(X, events / mass, mass, np.zeros(2), smooth=True).theta
         probabilities = expit(intercept + slope * edges)
     cumulative_mass, cumulative_events = (np.concatenate(([0.0], np.cumsum(values))) for values in (mass, events))
     n_rows = cumulative_mass[ends] - cumulative_mass[starts]

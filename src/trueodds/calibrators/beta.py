@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
@@ -22,7 +21,6 @@ from trueodds.calibrators._glm.logistic_regression import (
     LogisticRows,
     curve_notes,
     fit_logistic_from_sums,
-    fit_smoothed_from_sums,
 )
 from trueodds.calibrators.base import SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import PassCount, Saved, ZeroOrOne
@@ -44,6 +42,10 @@ class BetaCurve(Saved):
     c: Coefficient
     n_passes: PassCount = 0
     converged: ZeroOrOne = True  # whether the optimum is finite without smoothed targets
+
+    @property
+    def nonincreasing(self) -> bool:
+        return self.a == self.b == 0
 
     def __call__(self, x: Array) -> Array:
         """The values at x; with a > 0 an exact zero stays zero, with b > 0 an exact one stays one."""
@@ -124,18 +126,15 @@ class BetaSpec(SummedSpec):
 
     def notes_from_sums(self, calibration_map: BetaMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
-        notes = data.summary.replaced_counts.notes()
-        n_separated = sum(not c.converged for c in calibration_map.curves)
-        n_nonincreasing = sum(c.a == c.b == 0 for c in calibration_map.curves)
-        return notes + curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
+        return data.summary.replaced_counts.notes() + curve_notes(calibration_map.curves)
 
 
 def _fit_curve(data: SummableRows, spec: BetaSpec) -> BetaCurve:
     """Fit the curve of one class from sums over `OneVsRestRows`."""
     logistic_rows = data.map_rows(partial(_logistic_rows, centered=spec.parameters == "ab"))
-    optimum = _fit_within_bounds(fit_logistic_from_sums, logistic_rows, spec.parameters)
+    optimum = _fit_within_bounds(logistic_rows, spec.parameters, smooth=False)
     if not optimum.converged:
-        optimum = _fit_within_bounds(fit_smoothed_from_sums, logistic_rows, spec.parameters)
+        optimum = _fit_within_bounds(logistic_rows, spec.parameters, smooth=True)
         return BetaCurve(*_curve_coefficients(optimum, spec.parameters), optimum.n_passes, converged=False)
     return BetaCurve(*_curve_coefficients(optimum, spec.parameters), optimum.n_passes, optimum.converged)
 
@@ -164,12 +163,12 @@ def _curve_coefficients(optimum: LogisticFit, parameters: str) -> tuple[float, f
     return a, b, (a - b) * float(np.log(2)) if parameters == "ab" else c
 
 
-def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, parameters: str) -> LogisticFit:
+def _fit_within_bounds(data: SummableRows, parameters: str, *, smooth: bool) -> LogisticFit:
     """The optimal (c, a, b) with a, b ≥ 0, from fits with some of the coefficients set to 0.
 
     The loss is convex. If the unconstrained optimum violates a bound, the constrained optimum lies on a bound that it
     violates, where another fit finds it; if that fit violates the other bound, both coefficients are 0.
-    `fit` is `fit_logistic_from_sums` or `fit_smoothed_from_sums`, and `data` are sums over `_logistic_rows`.
+    `data` are sums over `_logistic_rows`.
     """
     has_intercept = parameters.endswith("m")  # a free c, which moves the midpoint m of the curve
 
@@ -180,9 +179,8 @@ def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, para
             value = data.summary.total_weight * float(np.log(2))
             return LogisticFit(theta=np.zeros(3), value=value, n_passes=1, converged=True, rank=0)
         default_theta = np.array([0.0 if j == _C else 1.0 for j in used_columns])
-        optimum = fit(
-            data.map_rows(partial(_select_columns, used_columns=used_columns)), default_theta, intercept=has_intercept
-        )
+        rows = data.map_rows(partial(_select_columns, used_columns=used_columns))
+        optimum = fit_logistic_from_sums(rows, default_theta, smooth=smooth, intercept=has_intercept)
         return _expand_to_all_coefficients(optimum, used_columns)
 
     if parameters in ("am", "a"):

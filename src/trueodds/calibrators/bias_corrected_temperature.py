@@ -93,7 +93,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         """Notes on replaced probabilities, on a missing optimum, on a negative temperature, and on few rows."""
         return [
             *data.summary.replaced_counts.notes(),
-            *not_converged_notes(calibration_map),
-            *negative_slope_notes(calibration_map.weights[:1]),
-            *small_sample_notes(data.summary.n, data.summary.k),
+            *not_converged_notes(self, calibration_map),
+            *negative_slope_notes(self, calibration_map.weights[:1]),
+            *small_sample_notes(self, data.summary.n, data.summary.k),
         ]

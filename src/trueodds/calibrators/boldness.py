@@ -16,12 +16,10 @@ from trueodds.calibrators._glm.likelihood_contour import (
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, log_ratio, replacement_notes
 from trueodds.calibrators._glm.logistic_regression import (
+    curve_notes,
     fit_logistic,
-    fit_smoothed,
     intercept_and_score,
     logistic_likelihood,
-    nonincreasing_curve_notes,
-    separation_note,
     smoothed_targets,
 )
 from trueodds.calibrators.base import CalibratorSpec
@@ -116,7 +114,7 @@ class BoldnessSpec(CalibratorSpec):
         optimum = fit_logistic(intercept_and_score(x), y, w, IDENTITY_PARAMETERS)
         converged = optimum.converged
         if not converged:
-            optimum = fit_smoothed(intercept_and_score(x), y, w, IDENTITY_PARAMETERS)
+            optimum = fit_logistic(intercept_and_score(x), y, w, IDENTITY_PARAMETERS, smooth=True)
             y = smoothed_targets(y, w)
         theta = optimum.theta
         if optimum.rank == 2 and max_loss > 0:
@@ -125,9 +123,7 @@ class BoldnessSpec(CalibratorSpec):
 
     def notes(self, calibration_map: BoldnessMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on separated outcomes, on a decreasing curve, and on the boldness."""
-        fit_notes = replacement_notes(P, Y, self.min_prob)
-        if not calibration_map.converged:
-            fit_notes.append(separation_note())
+        fit_notes = replacement_notes(P, Y, self.min_prob) + curve_notes([calibration_map])
         rows = group_by_score(log_ratio(P, self.min_prob), Y[:, 1], w)
         optimum = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)
         spreads = [
@@ -143,7 +139,7 @@ class BoldnessSpec(CalibratorSpec):
                 "; the posterior probability of calibration is"
                 f" {format_number(self._posterior_probability(rows, calibration_map, optimum.value))}"
             )
-        return [*fit_notes, *nonincreasing_curve_notes(int(calibration_map.gamma <= 0)), Note("TN518", text + ".")]
+        return [*fit_notes, Note("TN518", text + ".")]
 
     def _posterior_probability(self, rows: ScoreCells, calibration_map: BoldnessMap, min_loss: float) -> float:
         """Posterior probability of calibration of the recalibrated rows, given the loss at maximum likelihood."""

@@ -30,7 +30,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_probabilities,
 )
 from trueodds.calibrators._glm.logistic_regression import (
-    fit_smoothed,
+    fit_logistic,
     intercept_and_score,
     nonincreasing_curve_notes,
     smoothed_targets,
@@ -462,7 +462,7 @@ class EvidentialSpec(CalibratorSpec):
     def _fit_shift_and_slope(self, P: Probabilities, y: Array, w: Array) -> tuple[ShiftSlopeBeliefs, int]:
         """The contour of shift and slope for two classes, and the number of passes; y (n,) are shares."""
         x = log_ratio(P, self.min_prob) if self.on == "log p" else to_probabilities(P)[:, 1].astype(np.float64)
-        optimum = fit_smoothed(intercept_and_score(x), y, w, np.zeros(2))
+        optimum = fit_logistic(intercept_and_score(x), y, w, np.zeros(2), smooth=True)
         score_groups = group_by_score(x, smoothed_targets(y, w), w).pool_neighbors()
         surface = LikelihoodSurface.around_minimum(score_groups, optimum.theta)
         return ShiftSlopeBeliefs.from_surface(surface), optimum.n_passes

@@ -23,11 +23,10 @@ from trueodds.calibrators._glm.logistic_regression import (
     Coefficient,
     LogisticFit,
     LogisticRows,
+    curve_notes,
     fit_finite_from_sums,
     intercept_and_score,
     logistic_likelihood,
-    nonincreasing_curve_notes,
-    separation_note,
 )
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
 from trueodds.calibrators._glm.parameter_table import MAX_EXPONENT, ParameterTable
@@ -67,6 +66,10 @@ class LloMap(CalibrationMap, eq=True):
     def delta(self) -> float:
         """exp τ: the factor of the odds where the predicted odds are even."""
         return math.exp(min(self.tau, MAX_EXPONENT))
+
+    @property
+    def nonincreasing(self) -> bool:
+        return self.gamma <= 0
 
     def apply(self, P: Probabilities) -> Array:
         """Both probabilities computed separately, so that small ones keep their digits."""
@@ -156,10 +159,7 @@ class LloSpec(SummedSpec):
 
     def notes_from_sums(self, calibration_map: LloMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on a decreasing curve."""
-        notes = data.summary.replaced_counts.notes()
-        if not calibration_map.converged:
-            notes.append(separation_note())
-        return [*notes, *nonincreasing_curve_notes(int(calibration_map.gamma <= 0))]
+        return data.summary.replaced_counts.notes() + curve_notes([calibration_map])
 
 
 def _logistic_rows(data: FitData) -> LogisticRows:

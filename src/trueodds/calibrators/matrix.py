@@ -105,13 +105,13 @@ class FullMatrixSpec(SummedSpec):
 
     def notes_from_sums(self, calibration_map: FullMatrixMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, a missing optimum, the selected penalty, and few rows without one."""
-        notes = [*data.summary.replaced_counts.notes(), *not_converged_notes(calibration_map)]
+        notes = [*data.summary.replaced_counts.notes(), *not_converged_notes(self, calibration_map)]
         if calibration_map.penalty_factor is not None:
             notes.append(
                 Note("TN534", f"penalty='auto' selected {calibration_map.penalty_factor:g} times the scaled penalty.")
             )
         k = data.summary.k
-        return notes + (small_sample_notes(data.summary.n, (k - 1) * (k + 1)) if self.penalty == 0 else [])
+        return notes + small_sample_notes(self, data.summary.n, (k - 1) * (k + 1))
 
 
 def _fit_by_aic(data: SummableRows, target: Array, start: Array) -> tuple[Minimum, float]:

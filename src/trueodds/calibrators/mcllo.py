@@ -224,10 +224,10 @@ class MclloSpec(SummedSpec):
             *summary.replaced_counts.notes(),
             *zero_outcome_notes(summary.replaced_counts.n_zero_events),
             *absent_class_notes(absent, calibration_map.baseline),
-            *([] if absent else not_converged_notes(calibration_map)),
-            *negative_slope_notes(calibration_map.gamma),
+            *([] if absent else not_converged_notes(self, calibration_map)),
+            *negative_slope_notes(self, calibration_map.gamma),
             *small_baseline_notes(calibration_map.gamma, calibration_map.baseline, data),
-            *([] if self.penalty else small_sample_notes(summary.n, 2 * (summary.k - 1))),
+            *small_sample_notes(self, summary.n, 2 * (summary.k - 1)),
         ]
 
 

@@ -26,7 +26,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     LogisticRows,
     curve_notes,
     fit_finite_from_sums,
-    fit_smoothed_from_sums,
+    fit_logistic_from_sums,
     intercept_and_score,
 )
 from trueodds.calibrators.base import SoftmaxTerm, SummedSpec
@@ -59,6 +59,10 @@ class Sigmoid(Saved):
     def takes_logs(self) -> bool:
         """Whether it is a curve of the log odds."""
         return self.on == "logit"
+
+    @property
+    def nonincreasing(self) -> bool:
+        return self.slope <= 0
 
     def __call__(self, x: Array) -> Array:
         """The values at x; with a positive slope in log odds an exact zero stays zero."""
@@ -148,16 +152,17 @@ class PlattSpec(SummedSpec):
     def notes_from_sums(self, calibration_map: PlattMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         notes = data.summary.replaced_counts.notes() if self.on == "logit" else []
-        n_separated = sum(not c.converged for c in calibration_map.curves)
-        n_nonincreasing = sum(c.slope <= 0 for c in calibration_map.curves)
-        return notes + curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
+        return notes + curve_notes(calibration_map.curves)
 
 
 def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
     """Fit the sigmoid of one class from sums over `OneVsRestRows`."""
     rows = data.map_rows(partial(_logistic_rows, on=spec.on))
-    fit_logistic = fit_smoothed_from_sums if spec.smooth else fit_finite_from_sums
-    optimum = fit_logistic(rows, _FLAT_CURVE)
+    optimum = (
+        fit_logistic_from_sums(rows, _FLAT_CURVE, smooth=True)
+        if spec.smooth
+        else fit_finite_from_sums(rows, _FLAT_CURVE)
+    )
     intercept, slope = optimum.theta.tolist()
     return Sigmoid(slope, intercept, spec.on, optimum.n_passes, optimum.converged, spec.min_prob)
 

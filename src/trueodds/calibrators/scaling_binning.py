@@ -51,6 +51,10 @@ class BinnedSigmoid(Saved):
         """Whether the sigmoid has a finite optimum."""
         return self.sigmoid.converged
 
+    @property
+    def nonincreasing(self) -> bool:
+        return self.sigmoid.nonincreasing
+
     def __call__(self, x: Array) -> Array:
         """The values at x."""
         return self.steps(self.sigmoid(x))
@@ -126,9 +130,7 @@ class ScalingBinningSpec(CalibratorSpec):
     def notes(self, calibration_map: ScalingBinningMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, separated outcomes, curves that do not increase, and exact zeros."""
         fit_notes = replacement_notes(P, Y, self.min_prob)
-        n_separated = sum(not c.converged for c in calibration_map.curves)
-        n_nonincreasing = sum(c.sigmoid.slope <= 0 for c in calibration_map.curves)
-        fit_notes += curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
+        fit_notes += curve_notes(calibration_map.curves)
         return fit_notes + zero_probability_notes(calibration_map.apply(P), Y)
 
 

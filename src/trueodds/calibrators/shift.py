@@ -104,8 +104,8 @@ class ShiftSpec(SummedSpec):
         """Notes on replaced probabilities, on a missing optimum, and on few rows."""
         return [
             *data.summary.replaced_counts.notes(),
-            *not_converged_notes(calibration_map),
-            *small_sample_notes(data.summary.n, data.summary.k - 1),
+            *not_converged_notes(self, calibration_map),
+            *small_sample_notes(self, data.summary.n, data.summary.k - 1),
         ]
 
 

@@ -44,7 +44,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     replacement_notes,
     to_probabilities,
 )
-from trueodds.calibrators._glm.logistic_regression import fit_smoothed, intercept_and_score
+from trueodds.calibrators._glm.logistic_regression import fit_logistic, intercept_and_score
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.saved_parameters import MISSING_IN_OLD_FILES, NOT_SAVED, Key, Numbers, PassCount, Saved
 from trueodds.core.errors import InputError, Note
@@ -115,8 +115,8 @@ def fit_log_odds_spline(
         return replace(curve, knots=curve.knots * unit, penalty=curve.penalty * unit**3)
     data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).pool_scores(len(x))
     if data.separated:
-        smoothed_fit = fit_smoothed(
-            intercept_and_score(data.x), data.events / data.mass, data.mass, np.array([0.0, 1.0])
+        smoothed_fit = fit_logistic(
+            intercept_and_score(data.x), data.events / data.mass, data.mass, np.array([0.0, 1.0]), smooth=True
         )
         ends = np.array([data.x[0], max(data.x[-1], data.x[0] + 1.0)])
         return LogOddsSpline(

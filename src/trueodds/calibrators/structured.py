@@ -136,7 +136,7 @@ class StructuredSpec(SummedSpec):
         """Notes of the temperature, and on a missing optimum."""
         temperature_map = TemperatureMap(calibration_map.beta)
         notes = TemperatureSpec(min_prob=self.min_prob).notes_from_sums(temperature_map, data)
-        return notes + (not_converged_notes(calibration_map) if temperature_map.converged else [])
+        return notes + (not_converged_notes(self, calibration_map) if temperature_map.converged else [])
 
 
 def _diagonal_and_bias(matrix: Array) -> Array:

@@ -90,7 +90,7 @@ class VectorSpec(SummedSpec):
         """Notes on replaced probabilities, a missing optimum, negative slopes, and few rows without a penalty."""
         return [
             *data.summary.replaced_counts.notes(),
-            *not_converged_notes(calibration_map),
-            *negative_slope_notes(calibration_map.weights),
-            *(small_sample_notes(data.summary.n, 2 * data.summary.k - 1) if self.penalty == 0 else []),
+            *not_converged_notes(self, calibration_map),
+            *negative_slope_notes(self, calibration_map.weights),
+            *small_sample_notes(self, data.summary.n, 2 * data.summary.k - 1),
         ]

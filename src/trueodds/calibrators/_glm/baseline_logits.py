@@ -14,13 +14,11 @@ import numpy as np
 
 from trueodds.calibrators._glm.fit_data import SummableRows
 from trueodds.calibrators._glm.log_linear import (
-    FALLBACK_RIDGE,
     MAX_NEWTON_PARAMETERS,
-    MIN_DIVERGING_GAIN,
     LogLinearRows,
 )
 from trueodds.calibrators._glm.log_probabilities import softmax
-from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton
+from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton, minimize_with_fallback
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
 from trueodds.calibrators._glm.parameter_uncertainty import FitEvidence, ParameterUncertainty
 from trueodds.core.errors import InputError, describe
@@ -141,9 +139,9 @@ def fit_baseline_logits(data: SummableRows, has_parameters: Array, penalty: floa
         losses.append(likelihood.value)
         return likelihood
 
-    def minimize(strength: float, min_gain: float) -> Minimum:
-        """Minimize the loss with a ridge of this strength, in nats over all rows, from the identity."""
-        strengths = np.full(len(identity), strength / total_weight)
+    def minimize(ridge: float, min_gain: float) -> Minimum:
+        """Minimize the loss with this ridge added to the penalty, in nats over all rows, from the identity."""
+        strengths = np.full(len(identity), (penalty + ridge) / total_weight)
         if len(identity) <= MAX_NEWTON_PARAMETERS:
             return minimize_newton(
                 sums, identity, Ridge(strengths, identity), min_gain=min_gain, fallback=np.zeros(len(identity)),
@@ -154,19 +152,13 @@ def fit_baseline_logits(data: SummableRows, has_parameters: Array, penalty: floa
         scale = 1 / np.sqrt(curvature + 2 * strengths + 1e-9 * curvature.max())
         return minimize_lbfgs(partial(sums, with_hessian=False), identity, Ridge(strengths, identity), scale)
 
-    optimum = minimize(penalty, MIN_DIVERGING_GAIN)
-    if not optimum.converged:
-        ridge_fit = minimize(penalty + FALLBACK_RIDGE, 0.0)
-        optimum = Minimum(
-            ridge_fit.theta, ridge_fit.likelihood, optimum.n_passes + ridge_fit.n_passes, False, ridge_fit.max_gradient
-        )
     return BaselineLogitFit(
         data=centered,
         has_parameters=has_parameters,
         means=means[has_parameters],
         both_signs=(low <= 0) & (high >= 0),
         penalty=penalty,
-        optimum=optimum,
+        optimum=minimize_with_fallback(minimize),
         identity_loss=losses[0],  # the search starts at the identity
     )
 

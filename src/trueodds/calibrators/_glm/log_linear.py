@@ -19,8 +19,8 @@ from trueodds.calibrators._glm.log_probabilities import (
     normalized_logs,
     softmax,
 )
-from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton
-from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
+from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton, minimize_with_fallback
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.calibrators.saved_parameters import Numbers, PassCount
 from trueodds.calibrators.temperature import MAX_BETA, MIN_BETA, TemperatureSpec
 from trueodds.core.errors import Note
@@ -33,8 +33,6 @@ MAX_PARAMETER = 1e15  # of a saved weight or bias: larger than any fit gives, an
 Weights = Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k",), or_shape=("k", "k"))]
 Biases = Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k",))]
 MAX_NEWTON_PARAMETERS = 1000  # parameters from which limited-memory BFGS is faster than Newton's method
-FALLBACK_RIDGE = 1e-3  # nats over all rows per squared parameter: the ridge that is used where no finite optimum exists
-MIN_DIVERGING_GAIN = 1e-2  # nats left to gain over all rows at which a diverging fit stops
 DIAGONAL_PENALTY = 0.5  # nats: a normal prior with standard deviation 1 around the identity
 
 
@@ -169,14 +167,11 @@ def fit_log_linear(
         of W) keep the target's value. If no finite optimum exists, a slight ridge around the target is added, and
         `converged` is False.
     """
-    optimum = _minimize_penalized(data, strength, target, start, shared_features, tying, min_gain=MIN_DIVERGING_GAIN)
-    if optimum.converged:
-        return optimum
-    ridge_fit = _minimize_penalized(
-        data, strength + FALLBACK_RIDGE / data.summary.total_weight, target, start, shared_features, tying, min_gain=0.0
-    )
-    return Minimum(
-        ridge_fit.theta, ridge_fit.likelihood, optimum.n_passes + ridge_fit.n_passes, False, ridge_fit.max_gradient
+    total_weight = data.summary.total_weight
+    return minimize_with_fallback(
+        lambda ridge, min_gain: _minimize_penalized(
+            data, strength + ridge / total_weight, target, start, shared_features, tying, min_gain=min_gain
+        )
     )
 
 
@@ -254,43 +249,42 @@ def _hessian_diagonal(rows: LogLinearRows, shared_features: bool) -> Array:
     return np.concatenate([weight_curvatures, variances.sum(axis=0)[:, None]], axis=1)
 
 
-def not_converged_notes(calibration_map: Any) -> list[Note]:
+def not_converged_notes(spec: CalibratorSpec, calibration_map: CalibrationMap) -> list[Note]:
     """Note on a fit without a finite optimum."""
     if calibration_map.converged:
         return []
-    return [
-        Note(
-            "TN532",
-            "No finite parameters are optimal: some classes were never observed, or the probabilities separate them"
-            " perfectly. A slight penalty toward the identity was used; set a penalty to choose its strength.",
-        )
-    ]
+    remedy = "set a penalty" if hasattr(spec, "penalty") else "fit a calibrator with a penalty, such as vector,"
+    text = (
+        "No finite parameters are optimal: some classes were never observed, or the probabilities separate them"
+        f" perfectly. A slight penalty toward the identity was used; {remedy} to choose its strength."
+    )
+    return [Note("TN532", text)]
 
 
-def small_sample_notes(n_rows: int, n_parameters: int) -> list[Note]:
-    """Note on few rows for an unpenalized fit."""
-    if n_rows >= 10 * n_parameters:
+def small_sample_notes(spec: CalibratorSpec, n_rows: int, n_parameters: int) -> list[Note]:
+    """Note on few rows for a fit without a penalty."""
+    if getattr(spec, "penalty", 0) != 0 or n_rows >= 10 * n_parameters:
         return []
-    return [
-        Note(
-            "TN535",
-            f"{n_rows:,} rows for {n_parameters:,} parameters without a penalty: with fewer than ten rows per"
-            " parameter, the fit may be worse than no recalibration. Set a penalty, or use a simpler calibrator.",
-        )
-    ]
+    remedy = "Set a penalty, or use a simpler calibrator."
+    if not hasattr(spec, "penalty"):
+        remedy = "Use a simpler calibrator, or one with a penalty, such as vector."
+    text = (
+        f"{n_rows:,} rows for {n_parameters:,} parameters without a penalty: with fewer than ten rows per parameter,"
+        f" the fit may be worse than no recalibration. {remedy}"
+    )
+    return [Note("TN535", text)]
 
 
-def negative_slope_notes(slopes: Array) -> list[Note]:
+def negative_slope_notes(spec: CalibratorSpec, slopes: Array) -> list[Note]:
     """Note on classes whose recalibrated probability decreases with the predicted one."""
     if (slopes >= 0).all():
         return []
-    return [
-        Note(
-            "TN533",
-            f"{int((slopes < 0).sum()):,} of {len(slopes):,} slopes are negative, so that the map reverses the ranking"
-            " of the model: check the order of the classes, or set a penalty.",
-        )
-    ]
+    remedy = "check the order of the classes" + ", or set a penalty" * hasattr(spec, "penalty")
+    text = (
+        f"{int((slopes < 0).sum()):,} of {len(slopes):,} slopes are negative, so that the map reverses the ranking of"
+        f" the model: {remedy}."
+    )
+    return [Note("TN533", text)]
 
 
 def odir_penalty(k: int, penalty: float, bias_penalty: float) -> Array:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from trueodds.calibrators._glm.fit_data import InMemory, SummableRows
-from trueodds.calibrators._glm.newton import MAX_FINAL_GRADIENT, Minimum, minimize_newton
+from trueodds.calibrators._glm.newton import MAX_FINAL_GRADIENT, minimize_newton
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
@@ -92,83 +93,48 @@ class LogisticFit:
     means: Array | None = None  # (m,) of the columns, 0 of the first
 
 
-def fit_logistic(X: Array, y: Array, w: Array, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
+def fit_logistic(
+    X: Array, y: Array, w: Array, default_theta: Array, *, smooth: bool = False, intercept: bool = True
+) -> LogisticFit:
     """Maximum likelihood θ (m,) for columns X (n, m), the first of ones, outcome shares y (n,) and weights w (n,).
 
-    Directions that the rows do not identify stay as in `default_theta` (m,). Without `intercept`, no column is of ones.
-    Newton's method runs on decorrelated columns, so that nearly equal scores or nearly collinear columns cause no loss
-    of accuracy.
+    Directions that the rows do not identify stay as in `default_theta` (m,). With `smooth` the targets are the
+    `smoothed_targets`, for which θ is always finite. Without `intercept`, no column is of ones. Newton's method runs on
+    decorrelated columns, so that nearly equal scores or nearly collinear columns cause no loss of accuracy.
     """
-    return fit_logistic_from_sums(InMemory(LogisticRows(X, y, w)), default_theta, intercept=intercept)
+    return fit_logistic_from_sums(InMemory(LogisticRows(X, y, w)), default_theta, smooth=smooth, intercept=intercept)
 
 
-def fit_smoothed(X: Array, y: Array, w: Array, default_theta: Array) -> LogisticFit:
-    """Maximum likelihood θ for the `smoothed_targets`, which is always finite."""
-    return fit_smoothed_from_sums(InMemory(LogisticRows(X, y, w)), default_theta)
-
-
-def fit_logistic_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
-    """Fit by maximum likelihood as `fit_logistic` does, from sums over `LogisticRows`."""
-    return _fit_logistic(
-        data, data.sum(partial(ColumnMoments.from_rows, intercept=intercept)), default_theta, intercept
-    )
-
-
-def fit_smoothed_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
-    """Fit to smoothed targets as `fit_smoothed` does, from sums over `LogisticRows`."""
-    return _fit_smoothed(
-        data, data.sum(partial(ColumnMoments.from_rows, intercept=intercept)), default_theta, intercept
-    )
+def fit_logistic_from_sums(
+    data: SummableRows, default_theta: Array, *, smooth: bool = False, intercept: bool = True
+) -> LogisticFit:
+    """Fit as `fit_logistic` does, from sums over `LogisticRows`."""
+    return _maximize_likelihood(data, _column_moments(data, intercept), default_theta, smooth, intercept)
 
 
 def fit_finite_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
     """Maximum likelihood θ, or where it is not finite, that of the smoothed targets with `converged` False."""
-    moments = data.sum(partial(ColumnMoments.from_rows, intercept=intercept))
-    optimum = _fit_logistic(data, moments, default_theta, intercept)
+    moments = _column_moments(data, intercept)
+    optimum = _maximize_likelihood(data, moments, default_theta, False, intercept)
     if optimum.converged:
         return optimum
-    return replace(_fit_smoothed(data, moments, default_theta, intercept), converged=False)
+    return replace(_maximize_likelihood(data, moments, default_theta, True, intercept), converged=False)
 
 
-def _fit_logistic(data: SummableRows, moments: ColumnMoments, default_theta: Array, intercept: bool) -> LogisticFit:
-    """Maximum likelihood fit, given the moments of the columns."""
-    optimum, theta, rank = _maximize_likelihood(
-        data, moments, moments.n_events, moments.n_nonevents, default_theta, intercept
-    )
-    return LogisticFit(theta, optimum.likelihood.value, optimum.n_passes, optimum.converged, rank, moments.means)
-
-
-def _fit_smoothed(data: SummableRows, moments: ColumnMoments, default_theta: Array, intercept: bool) -> LogisticFit:
-    """Maximum likelihood fit to smoothed targets, given the moments of the columns."""
-    smoothed_rows = data.map_rows(partial(_smooth_targets, n_events=moments.n_events, n_nonevents=moments.n_nonevents))
-    n_events, n_nonevents = moments.n_events, moments.n_nonevents
-    smoothed_events = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
-    optimum, theta, rank = _maximize_likelihood(
-        smoothed_rows, moments, smoothed_events, n_events + n_nonevents - smoothed_events, default_theta, intercept
-    )
-    return LogisticFit(
-        theta,
-        optimum.likelihood.value,
-        optimum.n_passes,
-        optimum.max_gradient <= MAX_FINAL_GRADIENT,
-        rank,
-        moments.means,
-    )
+def _column_moments(data: SummableRows, intercept: bool) -> ColumnMoments:
+    moments: ColumnMoments = data.sum(partial(ColumnMoments.from_rows, intercept=intercept))
+    return moments
 
 
 def _maximize_likelihood(
-    data: SummableRows,
-    moments: ColumnMoments,
-    n_events: float,
-    n_nonevents: float,
-    default_theta: Array,
-    intercept: bool,
-) -> tuple[Minimum, Array, int]:
-    """Maximize the likelihood: the optimum for the decorrelated columns, θ (m,) for the original ones, and their rank.
-
-    `n_events` and `n_nonevents` are the total weights of the targets, whose log odds are the
-    start of the intercept. Directions that the rows do not identify stay as in `default_theta` (m,).
-    """
+    data: SummableRows, moments: ColumnMoments, default_theta: Array, smooth: bool, intercept: bool
+) -> LogisticFit:
+    """Maximize the likelihood for decorrelated columns, with the log odds of the mean target as starting intercept."""
+    n_events, n_nonevents = moments.n_events, moments.n_nonevents
+    if smooth:
+        data = data.map_rows(partial(_smooth_targets, n_events=n_events, n_nonevents=n_nonevents))
+        smoothed_events = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
+        n_events, n_nonevents = smoothed_events, n_events + n_nonevents - smoothed_events
     transformation = moments.decorrelation
     start = -transformation.inverse @ default_theta
     if intercept:
@@ -176,13 +142,14 @@ def _maximize_likelihood(
     decorrelated = data.map_rows(partial(transformation.transform, default_theta=default_theta))
     if not len(start):  # no direction is identifiable
         likelihood = decorrelated.sum(partial(_likelihood_of_rows, theta=start))
-        no_search = Minimum(theta=start, likelihood=likelihood, n_passes=1, converged=True, max_gradient=0.0)
-        return no_search, default_theta, 0
+        return LogisticFit(default_theta, likelihood.value, n_passes=1, converged=True, rank=0, means=moments.means)
     optimum = minimize_newton(
         lambda theta: decorrelated.sum(partial(_likelihood_of_rows, theta=theta)), start,
         sums_at_points=lambda points: decorrelated.sums(partial(_likelihood_of_rows, theta=theta) for theta in points),
     )  # fmt: skip
-    return optimum, default_theta + transformation.to_original @ optimum.theta, len(start)
+    theta = default_theta + transformation.to_original @ optimum.theta
+    converged = optimum.max_gradient <= MAX_FINAL_GRADIENT if smooth else optimum.converged
+    return LogisticFit(theta, optimum.likelihood.value, optimum.n_passes, converged, len(start), moments.means)
 
 
 def _likelihood_of_rows(rows: LogisticRows, theta: Array) -> Likelihood:
@@ -226,11 +193,12 @@ def separation_note(n_curves: int = 1) -> Note:
     )
 
 
-def curve_notes(n_separated: int, n_nonincreasing: int, n_curves: int) -> list[Note]:
-    """Notes on curves without a finite optimum, and on those that do not increase."""
+def curve_notes(curves: Sequence[Any]) -> list[Note]:
+    """Notes on curves without a finite optimum (`converged` is False), and on those that are `nonincreasing`."""
+    n_separated = sum(not curve.converged for curve in curves)
     return [
         *([separation_note(n_separated)] if n_separated else []),
-        *nonincreasing_curve_notes(n_nonincreasing, n_curves),
+        *nonincreasing_curve_notes(sum(curve.nonincreasing for curve in curves), len(curves)),
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -22,6 +22,8 @@ MIN_RELATIVE_CURVATURE = 1e-14  # relative to the largest curvature: smaller one
 MAX_CURVATURE_RATIO = 0.6
 MIN_TOTAL_GAIN = 1e-4  # nats left to gain in all at which the minimum is taken to be at infinity
 _MIN_DECREASE_SHARE = 1e-4  # share of the predicted decrease that a step must attain (Armijo's rule)
+FALLBACK_RIDGE = 1e-3  # nats over all rows per squared parameter: the ridge that is used where no finite optimum exists
+MIN_DIVERGING_GAIN = 1e-2  # nats left to gain over all rows at which a diverging fit stops
 # Rounding error of a loss, relative to 1 + its size: of one comparison, and of the step that is taken in the end.
 _COMPARISON_ROUNDING, _STEP_ROUNDING = 1e-14, 1e-13
 
@@ -53,6 +55,15 @@ class Minimum:
     n_passes: int  # over the rows
     converged: bool  # whether the gradient vanishes at a finite point
     max_gradient: float  # largest remaining gradient per row
+
+
+def minimize_with_fallback(minimize: Callable[[float, float], Minimum]) -> Minimum:
+    """The result of `minimize(ridge, min_gain)` without a ridge, or with a slight one if no finite optimum exists."""
+    optimum = minimize(0.0, MIN_DIVERGING_GAIN)
+    if optimum.converged:
+        return optimum
+    ridge_fit = minimize(FALLBACK_RIDGE, 0.0)
+    return replace(ridge_fit, n_passes=optimum.n_passes + ridge_fit.n_passes, converged=False)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # the curvature at probabilities near 0 may overflow

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betaln, expit
 
 from trueodds.binning.sorted_scores import SortedScores
-from trueodds.calibrators._curves.one_vs_rest import OneVsRest, effective_rows, fit_curves
+from trueodds.calibrators._curves.one_vs_rest import OneVsRest, describe_sizes, effective_rows, fit_curves
 from trueodds.calibrators._curves.score_scale import LOGIT, PROBABILITY, SCORE_RANGE, score_scale
 from trueodds.calibrators._glm.log_probabilities import Probabilities
 from trueodds.calibrators._glm.logistic_regression import fit_logistic, intercept_and_score
@@ -37,10 +37,7 @@ class BbqMap(OneVsRest):
 
     def describe(self) -> str:
         """The number of steps."""
-        steps = sum(len(curve.values) for curve in self.curves)
-        return f"{steps:,} {'step' if steps == 1 else 'steps'}" + (
-            f" in {len(self.curves)} curves" if len(self.curves) > 1 else ""
-        )
+        return describe_sizes([len(curve.values) for curve in self.curves], "step")
 
 
 class BbqSpec(CalibratorSpec):

@@ -11,7 +11,7 @@ from scipy.special import xlogy
 from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators._curves.one_vs_rest import (
     OneVsRest,
-    describe_knots,
+    describe_sizes,
     effective_rows,
     fit_curves,
     zero_probability_notes,
@@ -57,7 +57,7 @@ class EnirMap(OneVsRest):
 
     def describe(self) -> str:
         """The number of knots."""
-        return describe_knots(self.curves)
+        return describe_sizes([len(curve.x) for curve in self.curves], "knot")
 
 
 class EnirSpec(CalibratorSpec):

@@ -30,6 +30,7 @@ from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probab
 from trueodds.calibrators.base import TalliedSpec
 from trueodds.calibrators.saved_parameters import Key, Numbers, Saved, invalid_value_error
 from trueodds.core.errors import Note
+from trueodds.core.formatting import format_count
 from trueodds.core.settings import BinCount, OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins
@@ -77,10 +78,7 @@ class HistogramMap(OneVsRest):
 def format_bins(curves: Sequence[StepCurve]) -> str:
     """The number of bins as text, such as `15 bins`, or `12 to 15 bins in 4 curves`."""
     sizes = sorted({len(curve.values) for curve in curves})
-    if len(sizes) > 1:
-        text = f"{sizes[0]} to {sizes[-1]} bins"
-    else:
-        text = f"{sizes[0]} {'bin' if sizes[0] == 1 else 'bins'}"
+    text = format_count(sizes[0], "bin") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} bins"
     return text + (f" in {len(curves)} curves" if len(curves) > 1 else "")
 
 

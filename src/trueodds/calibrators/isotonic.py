@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.calibrators._curves.one_vs_rest import (
     OneVsRest,
-    describe_knots,
+    describe_sizes,
     fit_by_class,
     fit_curves_from_counts,
     zero_probability_notes,
@@ -23,7 +23,7 @@ from trueodds.calibrators._curves.score_scale import (
     check_knots,
     score_scale,
 )
-from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks
+from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks, rows_with_weight
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     LogProbabilities,
@@ -33,9 +33,10 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_logs,
 )
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, TalliedSpec
-from trueodds.calibrators.saved_parameters import Key, Numbers, Saved
+from trueodds.calibrators.saved_parameters import Key, Numbers, Saved, delegated
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes
 from trueodds.core.errors import Note
+from trueodds.core.formatting import format_count
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import MAX_LOG_ODDS
@@ -97,7 +98,7 @@ class IsotonicMap(OneVsRest):
 
     def describe(self) -> str:
         """The number of knots."""
-        return describe_knots(self.curves)
+        return describe_sizes([len(curve.x) for curve in self.curves], "knot")
 
 
 class IsotonicSpec(TalliedSpec):
@@ -294,8 +295,7 @@ class IrmMap(CalibrationMap):
 
     def describe(self) -> str:
         """The number of knots."""
-        knots = len(self.curve.x)
-        return f"{knots:,} {'knot' if knots == 1 else 'knots'} for all classes"
+        return f"{format_count(len(self.curve.x), 'knot')} for all classes"
 
 
 class IrmSpec(CalibratorSpec):
@@ -338,9 +338,7 @@ class IrmSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> IrmMap:
         """Fit the curve."""
-        has_weight = w > 0
-        if not has_weight.all():
-            P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
+        P, Y, w = rows_with_weight(P, Y, w)
         curve = fit_monotone(P.reshape(-1), Y.reshape(-1), np.repeat(w, P.shape[1]))
         return IrmMap(curve, float(self.tilt))
 
@@ -364,15 +362,8 @@ class IrovaTsMap(CalibrationMap):
     temperature_map: Annotated[TemperatureMap, Key("temperature")]  # applied first
     curves: Annotated[IsotonicMap, Key("isotonic")]  # of the tempered probabilities
 
-    @property
-    def n_passes(self) -> int:  # type: ignore[override]
-        """Passes of the fit of the temperature."""
-        return self.temperature_map.n_passes
-
-    @property
-    def converged(self) -> bool:  # type: ignore[override]
-        """Whether the temperature lies inside its range."""
-        return self.temperature_map.converged
+    n_passes = delegated("temperature_map", "n_passes")
+    converged = delegated("temperature_map", "converged")
 
     def apply(self, P: Probabilities) -> Array:
         """The curves' values at the tempered rows, normalized."""

@@ -12,7 +12,7 @@ from trueodds.calibrators.choose import CandidateChoice
 from trueodds.calibrators.confirm_gain import NO_GAIN, NOT_ENOUGH_ROWS, PROCEDURE, TRAINING_ROWS, Confirmation
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent, format_range
+from trueodds.core.formatting import format_number, format_percent_in_text, format_pvalue_clause, format_range
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
@@ -262,10 +262,10 @@ def outcome_notes(
         " finite. If an original probability is exactly 0, the candidate table and the test also mix the original ones."
         f" The reported gain is over {original}.{unchanged}{_assignments_text(choice.assignments)}",
     )
-    pvalue = f"p = {format_number(confirmation.pvalue)}" if confirmation.pvalue >= 0.0001 else "p < 0.0001"
     gain = (
-        f"{format_number(confirmation.gain)} nats per row ({_percent(1 - 2 * confirmation.alpha)} interval"
-        f" {format_range(confirmation.low, confirmation.high)}; {pvalue})"
+        f"{format_number(confirmation.gain)} nats per row"
+        f" ({format_percent_in_text(1 - 2 * confirmation.alpha)} interval"
+        f" {format_range(confirmation.low, confirmation.high)}; {format_pvalue_clause(confirmation.pvalue)})"
     )
     if name != "identity" and confirmation.confirmed:
         established = (
@@ -330,10 +330,5 @@ def _power_text(confirmation: Confirmation) -> str:
         return ""
     return (
         f" With these rows, a one-parameter map that gains {format_number(confirmation.detectable)} nats per row would"
-        f" have been confirmed in 80 % of cases (tested at the {_percent(confirmation.alpha)} level)."
+        f" have been confirmed in 80 % of cases (tested at the {format_percent_in_text(confirmation.alpha)} level)."
     )
-
-
-def _percent(level: float) -> str:
-    """A level as text such as `95 %`, with the space that prose has before the percent sign."""
-    return f"{format_percent(level)[:-1]} %"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
+from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple, Self, dataclass_transform
 
 import numpy as np
@@ -62,6 +63,11 @@ class Numbers:
 
 PassCount = Annotated[int, Range(0)]  # passes of a fit over its rows
 ZeroOrOne = Annotated[bool, AS_NUMBER]
+
+
+def delegated(part: str, name: str) -> Any:
+    """A property that is the attribute `name` of a part of the object, which is one of its fields."""
+    return property(attrgetter(f"{part}.{name}"))
 
 
 def make_dataclass(cls: type, eq: bool) -> None:

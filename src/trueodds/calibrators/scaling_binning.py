@@ -26,7 +26,7 @@ from trueodds.calibrators._glm.logistic_regression import curve_notes
 from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.histogram import StepCurve, edges_between_scores, format_bins
 from trueodds.calibrators.platt import PlattSpec, Sigmoid
-from trueodds.calibrators.saved_parameters import Saved
+from trueodds.calibrators.saved_parameters import Saved, delegated
 from trueodds.core.errors import Note
 from trueodds.core.settings import BinCount
 from trueodds.core.typing import Array
@@ -41,19 +41,9 @@ class BinnedSigmoid(Saved):
     sigmoid: Sigmoid
     steps: StepCurve  # from the value of the sigmoid to its mean in the bin
 
-    @property
-    def n_passes(self) -> int:
-        """Passes of the fit of the sigmoid."""
-        return self.sigmoid.n_passes
-
-    @property
-    def converged(self) -> bool:
-        """Whether the sigmoid has a finite optimum."""
-        return self.sigmoid.converged
-
-    @property
-    def nonincreasing(self) -> bool:
-        return self.sigmoid.nonincreasing
+    n_passes = delegated("sigmoid", "n_passes")
+    converged = delegated("sigmoid", "converged")
+    nonincreasing = delegated("sigmoid", "nonincreasing")
 
     def __call__(self, x: Array) -> Array:
         """The values at x."""

@@ -11,10 +11,11 @@ import numpy as np
 from trueodds.binning.median_variance import Tree, grow_tree
 from trueodds.binning.simplex_grid import grid_key_function
 from trueodds.calibrators._curves.one_vs_rest import effective_rows, zero_probability_notes
+from trueodds.calibrators._glm.fit_data import rows_with_weight
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.saved_parameters import Numbers, Saved, invalid_value_error
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_percent
+from trueodds.core.formatting import format_count, format_percent
 from trueodds.core.settings import Count, OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
@@ -132,7 +133,7 @@ class SimplexHistogramMap(CalibrationMap):
 
     def describe(self) -> str:
         """The number of cells."""
-        return f"{self.cells.size:,} {'cell' if self.cells.size == 1 else 'cells'}"
+        return format_count(self.cells.size, "cell")
 
     def check_saved(self, k: int) -> None:
         """Check that the cells are those of the partition, and that each has mean outcomes that sum to 1."""
@@ -194,7 +195,7 @@ class SimplexHistogramSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> SimplexHistogramMap:
         """Compute the mean outcomes of the cells."""
-        P, Y, w = (array[w > 0] for array in (P, Y, w))
+        P, Y, w = rows_with_weight(P, Y, w)
         x = _cell_coordinates(P)
         cells: TreeLeaves | OccupiedGridCells = (
             OccupiedGridCells.from_rows(x, self.bins)

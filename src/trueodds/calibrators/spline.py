@@ -34,6 +34,7 @@ from trueodds.calibrators._curves.score_scale import (
     score_scale,
     total_decrease,
 )
+from trueodds.calibrators._glm.fit_data import rows_with_weight
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -359,7 +360,7 @@ def fit_confidence_map(P: Array, Y: Array, w: Array, n_knots: int) -> Confidence
     A spline is fitted by least squares to the cumulative sums of observed minus predicted, by increasing confidence.
     Its derivative corrects the confidence. Source: Gupta et al. (2021).
     """
-    P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
+    P, Y, w = rows_with_weight(P, Y, w)
     rows, predicted_class = np.arange(len(P)), P.argmax(axis=1)
     s, mass, events = SortedScores(P[rows, predicted_class], Y[rows, predicted_class], w).sums_by_score()
     cumulative_residuals = np.cumsum(events - mass * s) / mass.sum()

@@ -46,7 +46,7 @@ class StructuredMap(CalibrationMap):
 
     def _linear_step(self) -> LogLinearMap:
         """The map softmax(W log p + b) that follows the temperature."""
-        return _LinearStep(self.weights, self.bias, np.finfo(np.float64).tiny)
+        return LogLinearMap(self.weights, self.bias, np.finfo(np.float64).tiny)
 
     def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...]:
         """The temperature with its share of the uniform, then the linear map."""
@@ -57,10 +57,6 @@ class StructuredMap(CalibrationMap):
     def describe(self) -> str:
         """The parameters, such as `T = 2.03, then slopes 0.91 to 1.25, biases -0.22 to 0.49`."""
         return f"{TemperatureMap(self.beta).describe()}, then {self._linear_step().describe()}"
-
-
-class _LinearStep(LogLinearMap):
-    """The map softmax(W log p + b) that follows the temperature in structured scaling."""
 
 
 class StructuredSpec(SummedSpec):

@@ -26,7 +26,7 @@ from trueodds.calibrators.base import (
     lower_min_prob_for_logs,
     to_accepted_input,
 )
-from trueodds.calibrators.saved_parameters import check_keys, invalid_value_error, read_map_type, read_value
+from trueodds.calibrators.saved_parameters import check_keys, delegated, invalid_value_error, read_map_type, read_value
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes, local_minimum_beta
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.typing import Array
@@ -41,15 +41,8 @@ class TopVsAllMap(CalibrationMap, eq=True):
     takes_logs = True
     inner_map: CalibrationMap  # of the confidence: its two classes are a wrong and a correct prediction
 
-    @property
-    def n_passes(self) -> int | None:  # type: ignore[override]
-        """Passes of the fit of the inner map."""
-        return self.inner_map.n_passes
-
-    @property
-    def converged(self) -> bool:  # type: ignore[override]
-        """Whether the fit of the inner map converged."""
-        return self.inner_map.converged
+    n_passes = delegated("inner_map", "n_passes")
+    converged = delegated("inner_map", "converged")
 
     def apply(self, P: Probabilities) -> Array:
         """Recalibrated rows, in which the predicted class stays."""

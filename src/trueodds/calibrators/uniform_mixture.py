@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.calibrators._glm.log_probabilities import Probabilities, exact_zeros, normalized_logs, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.calibrators.identity import IdentityMap
-from trueodds.calibrators.saved_parameters import read_value
+from trueodds.calibrators.saved_parameters import delegated, read_value
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
@@ -58,30 +58,12 @@ class MixedMap(CalibrationMap):
     base_map: CalibrationMap
     share: _Share  # of the uniform distribution
 
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name of the base map."""
-        return self.base_map.name
-
-    @property
-    def takes_logs(self) -> bool:  # type: ignore[override]
-        """Whether the base map takes log-probabilities."""
-        return self.base_map.takes_logs
-
-    @property
-    def logits(self) -> bool:  # type: ignore[override]
-        """Whether the base map takes logits."""
-        return self.base_map.logits
-
-    @property
-    def n_passes(self) -> int | None:  # type: ignore[override]
-        """Number of passes over the data in the fit of the base map."""
-        return self.base_map.n_passes
-
-    @property
-    def converged(self) -> bool:  # type: ignore[override]
-        """Whether the fit of the base map converged."""
-        return self.base_map.converged
+    name = delegated("base_map", "name")
+    takes_logs = delegated("base_map", "takes_logs")
+    logits = delegated("base_map", "logits")
+    n_passes = delegated("base_map", "n_passes")
+    converged = delegated("base_map", "converged")
+    table = delegated("base_map", "table")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in ("base_map", "share"):
@@ -118,10 +100,6 @@ class MixedMap(CalibrationMap):
         if isinstance(self.base_map, IdentityMap):
             return f"mixed with {self.share:.2g} of the uniform distribution"
         return self.base_map.describe()
-
-    def table(self, classes: tuple[Any, ...]) -> list[str]:
-        """Parameter table of the base map."""
-        return self.base_map.table(classes)
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters of the base map, and the share."""

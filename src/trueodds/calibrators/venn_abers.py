@@ -13,6 +13,7 @@ from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators._curves.one_vs_rest import (
     apply_one_vs_rest,
     check_curve_count,
+    describe_sizes,
     effective_rows,
     fit_curves_from_counts,
 )
@@ -25,7 +26,7 @@ from trueodds.calibrators._curves.score_scale import (
     class_scores,
     score_scale,
 )
-from trueodds.calibrators._glm.fit_data import apply_in_blocks
+from trueodds.calibrators._glm.fit_data import apply_in_blocks, rows_with_weight
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_logs, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.saved_parameters import Numbers, Saved, invalid_value_error
@@ -67,10 +68,8 @@ class VennAbersMap(CalibrationMap):
 
     def describe(self) -> str:
         """The number of steps."""
-        steps = sum(curve.size for curve in self.curves)
-        text = f"{steps:,} {'step' if steps == 1 else 'steps'}"
-        noun = "pairs" if self.multiclass == _ONE_VS_ONE else "curves"
-        return text + (f" in {len(self.curves):,} {noun}" if len(self.curves) > 1 else "")
+        curve_noun = "pairs" if self.multiclass == _ONE_VS_ONE else "curves"
+        return describe_sizes([curve.size for curve in self.curves], "step", curve_noun)
 
     def check_saved(self, k: int) -> None:
         """Check the number of curves."""
@@ -129,9 +128,7 @@ class VennAbersSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> VennAbersMap:
         """Fit the curves."""
         fit_curve = partial(fit_venn_abers_curve, scale=score_scale(P))
-        has_weight = w > 0
-        if not has_weight.all():
-            P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
+        P, Y, w = rows_with_weight(P, Y, w)
         w = effective_rows(w)[1]
         if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2:
             shares = np.eye(P.shape[1])[Y] if Y.ndim == 1 else Y

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from trueodds.calibrators._curves.score_scale import PROBABILITY, class_scores, score_scale
-from trueodds.calibrators._glm.fit_data import FitData, SummableRows, apply_in_blocks
+from trueodds.calibrators._glm.fit_data import FitData, SummableRows, apply_in_blocks, rows_with_weight
 from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     Probabilities,
@@ -20,6 +20,7 @@ from trueodds.calibrators._glm.log_probabilities import (
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.saved_parameters import invalid_value_error
 from trueodds.core.errors import Note
+from trueodds.core.formatting import format_count
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 from trueodds.kernels import map_blocks, score_keys
@@ -62,15 +63,12 @@ class OneVsRest(CalibrationMap):
 def check_curve_count(curves: Sequence[Any], expected: int) -> None:
     """Raise TO505 for another number of saved curves than expected."""
     if len(curves) != expected:
-        raise invalid_value_error(
-            "curves", f"a list of {expected} {'object' if expected == 1 else 'objects'}", len(curves)
-        )
+        raise invalid_value_error("curves", f"a list of {format_count(expected, 'object')}", len(curves))
 
 
-def describe_knots(curves: Sequence[Any]) -> str:
-    """Describe the number of knots `x` of all curves, for calibrators of piecewise linear curves."""
-    knots = sum(len(curve.x) for curve in curves)
-    return f"{knots:,} {'knot' if knots == 1 else 'knots'}" + (f" in {len(curves)} curves" if len(curves) > 1 else "")
+def describe_sizes(sizes: Sequence[int], noun: str, curve_noun: str = "curves") -> str:
+    """The total of the sizes of all curves as text, such as `12 knots in 3 curves`."""
+    return format_count(sum(sizes), noun) + (f" in {len(sizes):,} {curve_noun}" if len(sizes) > 1 else "")
 
 
 class IterativeOneVsRest(OneVsRest):
@@ -94,8 +92,7 @@ def fit_curves(
 
     It gets the scores x (n,) of its class on the `score_scale` of P, its outcome shares y (n,) and the weights w (n,).
     """
-    if (w == 0).any():
-        P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
+    P, Y, w = rows_with_weight(P, Y, w)
     classes = [1] if P.shape[1] == 2 else range(P.shape[1])
     return tuple(fit_curve(class_scores(P, c, score_scale(P)), Y[:, c], w) for c in classes)
 
@@ -107,8 +104,7 @@ def fit_curves_of_logs(
 
     `logs` (n, 2) are those of the sum of the other classes and of the class itself.
     """
-    if (w == 0).any():
-        P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
+    P, Y, w = rows_with_weight(P, Y, w)
     classes = [1] if P.shape[1] == 2 else range(P.shape[1])
     return tuple(fit_curve(one_vs_rest_logs(P, c, min_prob), Y[:, c], w) for c in classes)
 
@@ -208,9 +204,7 @@ def fit_by_class(
     `fit_rows(x, y, w)` is called with the scores x on the `score_scale` of P. Y is (n, K) shares, or class numbers
     (n,). Returns one result per fitted class.
     """
-    if not w.all():
-        has_weight = w > 0
-        P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
+    P, Y, w = rows_with_weight(P, Y, w)
     classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
     if not isinstance(P, LogProbabilities) and (w == 1).all():
         results = score_keys.map_sorted_keys(P, Y, fit_keys, classes)

@@ -169,14 +169,18 @@ class FitDataSummary:
         )
 
 
+def rows_with_weight(P: Any, Y: Array, w: Array) -> tuple[Any, Array, Array]:
+    """P, Y and w without the rows of weight 0."""
+    has_weight = w > 0
+    return (P, Y, w) if has_weight.all() else (P[has_weight], Y[has_weight], w[has_weight])
+
+
 def iterate_blocks(P: Probabilities, Y: Array, w: Array) -> Iterator[tuple[Any, Array, Array]]:
     """Iterate over blocks of rows with positive weight: probabilities or their logarithms, outcomes, weights."""
     block_size = max(1, _PROBABILITIES_PER_BLOCK // P.shape[1])
     for start in range(0, len(P), block_size):
         block = slice(start, start + block_size)
-        p, y, weights = P[block], Y[block], w[block]
-        if not weights.all():
-            p, y, weights = p[weights > 0], y[weights > 0], weights[weights > 0]
+        p, y, weights = rows_with_weight(P[block], Y[block], w[block])
         yield p if isinstance(p, LogProbabilities) else p.astype(np.float64, copy=False), y, weights
 
 

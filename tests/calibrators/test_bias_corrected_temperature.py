@@ -8,7 +8,7 @@ from tests.calibrators.linear import derived_chance, reference, surplus
 from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from tests.reference import golden
 from trueodds.calibrators._glm import log_linear
-from trueodds.calibrators._glm.log_linear import FALLBACK_RIDGE
+from trueodds.calibrators._glm.newton import FALLBACK_RIDGE
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec

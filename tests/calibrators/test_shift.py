@@ -9,7 +9,7 @@ import trueodds as to
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._glm import log_linear
-from trueodds.calibrators._glm.log_linear import FALLBACK_RIDGE
+from trueodds.calibrators._glm.newton import FALLBACK_RIDGE
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.shift import ShiftSpec
 from trueodds.data.predictions import Predictions

@@ -7,7 +7,7 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, reference, slope_left, surplus
 from tests.calibrators.rows import draw_predictions, labels, one_hot
 from tests.reference import golden
-from trueodds.calibrators._glm.log_linear import FALLBACK_RIDGE
+from trueodds.calibrators._glm.newton import FALLBACK_RIDGE
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.vector import VectorMap, VectorSpec
 from trueodds.core.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, dataclass_transform
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     min_prob_for_slopes,
     to_probabilities,
 )
-from trueodds.calibrators.saved_parameters import Saved, make_dataclass
+from trueodds.calibrators.saved_parameters import FrozenDataclass, Saved
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
@@ -92,10 +92,8 @@ class CalibrationMap(MapTraits, Saved, ABC):
         return []
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
-@dataclasses.dataclass(frozen=True)
-class CalibratorSpec(Settings, ABC):
-    """The settings of a calibrator, in annotated fields, and its fitting routine; subclasses are frozen dataclasses."""
+class CalibratorSpec(FrozenDataclass, Settings, ABC):
+    """The settings of a calibrator, in annotated fields, and its fitting routine."""
 
     name: ClassVar[str]
     map_type: ClassVar[type[CalibrationMap] | None] = None  # to which the name is given, unless it has one
@@ -108,8 +106,7 @@ class CalibratorSpec(Settings, ABC):
     exemptions: ClassVar[Mapping[str, str]] = {}  # general tests that cannot apply, and why
 
     def __init_subclass__(cls, *, eq: bool = True, **more: Any) -> None:
-        super().__init_subclass__(**more)
-        make_dataclass(cls, eq)
+        super().__init_subclass__(eq=eq, **more)
         if cls.map_type is not None and "name" not in vars(cls.map_type):
             cls.map_type.name = cls.name
 

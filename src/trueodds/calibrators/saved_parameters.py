@@ -8,6 +8,7 @@ which values are valid: `Annotated[float, Range(0, 1)]`, a count, a bool, a `Lit
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 import types
 import typing
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
-from typing import Annotated, Any, Literal, NamedTuple, Self, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, dataclass_transform
 
 import numpy as np
 
@@ -70,19 +71,39 @@ def delegated(part: str, name: str) -> Any:
     return property(attrgetter(f"{part}.{name}"))
 
 
-def make_dataclass(cls: type, eq: bool) -> None:
-    """Make a class a frozen dataclass, unless it is the copy with slots of one."""
-    if "__dataclass_fields__" not in vars(cls):
-        dataclass(frozen=True, eq=eq)(cls)
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+class FrozenDataclass:
+    """Base class whose subclasses are frozen dataclasses; they need no decorator, but may have one."""
+
+    def __init_subclass__(cls, *, eq: bool = True, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        is_copy = "__dataclass_fields__" in vars(cls)  # with slots, of a class that was made a dataclass
+        has_fields = bool(inspect.get_annotations(cls)) or not hasattr(cls, "__dataclass_fields__")
+        if has_fields and not is_copy:
+            dataclass(frozen=True, eq=eq)(cls)
+            for name in ("__setattr__", "__delattr__"):  # a decorator adds them, and refuses to replace them
+                delattr(cls, name)
+
+    if not TYPE_CHECKING:  # a type checker would allow attributes that do not exist
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            self._check_is_no_field(name)
+            super().__setattr__(name, value)
+
+        def __delattr__(self, name: str) -> None:
+            self._check_is_no_field(name)
+            super().__delattr__(name)
+
+        def _check_is_no_field(self, name: str) -> None:
+            if name in self.__dataclass_fields__:
+                raise dataclasses.FrozenInstanceError(f"the field {name!r} cannot change")
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
-class Saved:
-    """Base class of objects that are saved as their fields; subclasses are frozen dataclasses."""
+class Saved(FrozenDataclass):
+    """Base class of objects that are saved as their fields."""
 
     def __init_subclass__(cls, *, eq: bool = False, **more: Any) -> None:
-        super().__init_subclass__(**more)
-        make_dataclass(cls, eq)
+        super().__init_subclass__(eq=eq, **more)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values; numbers keep every bit."""

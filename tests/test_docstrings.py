@@ -11,6 +11,8 @@ import pytest
 
 import trueodds as to
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.prior_shift import class_weights
 from trueodds.core.docstrings import docstring_sections
 from trueodds.core.results import Result
 from trueodds.diagrams import DIAGRAMS
@@ -29,7 +31,10 @@ ORDER = [
     "References",
     "Examples",
 ]
-FUNCTIONS = {name: value for name in to.__all__ if inspect.isfunction(value := getattr(to, name))}
+FUNCTIONS = {name: value for name in to.__all__ if inspect.isfunction(value := getattr(to, name))} | {
+    "calibrators.fit": fit,
+    "calibrators.class_weights": class_weights,
+}
 METHODS = {
     f"{registry.kind}-{name}": registry.load(name)
     for registry in (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS)

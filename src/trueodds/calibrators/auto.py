@@ -135,7 +135,6 @@ class AutoSpec(CalibratorSpec):
         self._make_candidate_specs()
 
     def settings(self) -> dict[str, Any]:
-        """The settings, with the candidates by name."""
         return {**super().settings(), "candidates": tuple(spec.name for spec in self._make_candidate_specs())}
 
     def refuse_implausible_predictions(
@@ -229,7 +228,6 @@ class AutoSpec(CalibratorSpec):
         )
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
-        """The map that is finally applied."""
         return self.fit_with_report(P, Y, w)[0]
 
     def fit_with_report(

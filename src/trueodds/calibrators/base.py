@@ -165,7 +165,7 @@ class CalibratorSpec(FrozenDataclass, Settings, ABC):
         return []
 
     def settings(self) -> dict[str, Any]:
-        """The settings by name."""
+        """The settings by name, as a fitted calibrator and its file state them."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 
@@ -189,17 +189,14 @@ class SummedSpec(CalibratorSpec):
         )
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
-        """Fit the map to rows in memory."""
         return self.fit_from_sums(sums_in_memory(self.as_fit_data(P, Y, w)))
 
     def fit_with_report(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None, *, trained_on_rows: bool = False
     ) -> tuple[CalibrationMap, Any]:
-        """Fit the map to rows in memory, with standard errors that account for clusters."""
         return self.fit_from_sums(sums_in_memory(self.as_fit_data(P, Y, w, cluster))), None
 
     def notes(self, calibration_map: Any, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Coded facts about a fit to rows in memory."""
         return self.notes_from_sums(calibration_map, sums_in_memory(self.as_fit_data(P, Y, w)))
 
 
@@ -216,7 +213,6 @@ class TalliedSpec(CalibratorSpec):
 
 
 def sums_in_memory(data: FitData) -> InMemory:
-    """Sums over rows that are in memory."""
     return InMemory(data, data, data.n * data.k)
 
 

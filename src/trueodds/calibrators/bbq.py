@@ -36,7 +36,6 @@ class BbqMap(OneVsRest):
     curves: tuple[StepCurve, ...]
 
     def describe(self) -> str:
-        """The number of steps."""
         return describe_sizes([len(curve.values) for curve in self.curves], "step")
 
 
@@ -82,7 +81,6 @@ class BbqSpec(CalibratorSpec):
     }
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BbqMap:
-        """Fit the averaged step functions."""
         return BbqMap(fit_curves(partial(_fit_curve, scale=score_scale(P)), P, Y, w))
 
 
@@ -103,7 +101,6 @@ class BinningEnsemble:
         return np.asarray(relative_likelihoods / relative_likelihoods.sum())
 
     def average(self, scale: str = PROBABILITY) -> StepCurve:
-        """The weighted average as one step function."""
         weights = self.weights
         weighted_binnings, ends = np.flatnonzero(weights), np.append(self.first_bins[1:], len(self.upper_edges))
         bins_of_binning = [slice(self.first_bins[i], ends[i]) for i in weighted_binnings]
@@ -115,7 +112,6 @@ class BinningEnsemble:
 
 
 def _fit_curve(x: Array, y: Array, w: Array, scale: str) -> StepCurve:
-    """Fit the averaged step function of one class to scores x (n,) with outcomes y and weights w > 0."""
     return fit_binnings(x, y, w, scale).average(scale)
 
 

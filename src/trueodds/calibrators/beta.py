@@ -52,7 +52,6 @@ class BetaCurve(Saved):
         return self.apply_to_logs(binary_logs(x))[:, 1]
 
     def apply_to_logs(self, logs: Array) -> Array:
-        """Both probabilities (n, 2), from the logarithms of both."""
         eta = np.full(len(logs), self.c)
         if self.a > 0:
             eta += self.a * logs[:, 1]
@@ -67,7 +66,6 @@ class BetaMap(IterativeOneVsRest):
     curves: tuple[BetaCurve, ...]
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
-        """The curve as a mixture, for two classes."""
         curve = self.curves[0]
         return (SoftmaxTerm(1.0, np.array([curve.b, curve.a]), np.array([0.0, curve.c])),) if k == 2 else None
 
@@ -121,16 +119,13 @@ class BetaSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit_from_sums(self, data: SummableRows) -> BetaMap:
-        """Fit the curves."""
         return BetaMap(fit_curves_from_sums(partial(_fit_curve, spec=self), data))
 
     def notes_from_sums(self, calibration_map: BetaMap, data: SummableRows) -> list[Note]:
-        """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         return data.summary.replaced_counts.notes() + curve_notes(calibration_map.curves)
 
 
 def _fit_curve(data: SummableRows, spec: BetaSpec) -> BetaCurve:
-    """Fit the curve of one class from sums over `OneVsRestRows`."""
     logistic_rows = data.map_rows(partial(_logistic_rows, centered=spec.parameters == "ab"))
     optimum = _fit_within_bounds(logistic_rows, spec.parameters, smooth=False)
     if not optimum.converged:

@@ -72,7 +72,6 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         return super().is_suitable(n, k) and k > 2
 
     def fit_from_sums(self, data: SummableRows) -> BiasCorrectedTemperatureMap:
-        """Fit the temperature and the biases, as a log-linear map whose slopes are tied to one parameter."""
         k = data.summary.k
         # The parameters are (β, b₁, …, b_K). Each class has the slope β and its own bias.
         tying = np.zeros((k, 2, k + 1))
@@ -90,7 +89,6 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         )
 
     def notes_from_sums(self, calibration_map: BiasCorrectedTemperatureMap, data: SummableRows) -> list[Note]:
-        """Notes on replaced probabilities, on a missing optimum, on a negative temperature, and on few rows."""
         return [
             *data.summary.replaced_counts.notes(),
             *not_converged_notes(self, calibration_map),

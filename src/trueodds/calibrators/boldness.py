@@ -122,7 +122,6 @@ class BoldnessSpec(CalibratorSpec):
         return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged, self.min_prob)
 
     def notes(self, calibration_map: BoldnessMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Notes on replaced probabilities, on separated outcomes, on a decreasing curve, and on the boldness."""
         fit_notes = replacement_notes(P, Y, self.min_prob) + curve_notes([calibration_map])
         rows = group_by_score(log_ratio(P, self.min_prob), Y[:, 1], w)
         optimum = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)

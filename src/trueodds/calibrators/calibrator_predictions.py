@@ -122,13 +122,11 @@ def replace_probabilities(preds: Predictions, P: Array) -> Predictions:
 
 
 def add_note(preds: Predictions, note: Note) -> Predictions:
-    """Return the predictions with another note."""
     values = {name: getattr(preds, name) for name in ARRAY_FIELDS}
     return restore_predictions(values | {"notes": (*preds.notes, note)})
 
 
 def independent_labels_error(k: int) -> InputError:
-    """Return the error of labels that do not exclude each other."""
     return InputError(
         "TO502",
         "Calibrators need classes that exclude each other; these labels are independent.",
@@ -139,7 +137,6 @@ def independent_labels_error(k: int) -> InputError:
 
 
 def missing_logits_error() -> InputError:
-    """Return the error of probabilities where a map needs logits."""
     return InputError(
         "TO509",
         "This calibrator was fitted on logits, which probabilities do not determine.",

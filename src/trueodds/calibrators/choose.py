@@ -48,7 +48,6 @@ class CrossFittingRows(NamedTuple):
 
     @property
     def n_folds(self) -> int:
-        """Number of folds."""
         return int(self.fold_of_row.max()) + 1
 
     def uniform_shares(self) -> Array:
@@ -69,7 +68,6 @@ class CrossFittingRows(NamedTuple):
         return np.asarray(np.log(mix_with_uniform(Q, share)))
 
     def cross_fitted_logs(self, spec: CalibratorSpec) -> Array:
-        """Cross-fitted log-probabilities of all rows, (n, K)."""
         logs = np.empty(self.Y.shape)
         for f in range(self.n_folds):
             in_fold = self.fold_of_row == f
@@ -105,7 +103,6 @@ class Candidate:
     keeps_order: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON values."""
         return {name: strict_json(value) for name, value in asdict(self).items()}
 
 
@@ -353,7 +350,6 @@ class _NestedSelection:
                 self.remains[f, remaining[index]] = False
 
     def result(self) -> NestedChoice:
-        """The choices, the candidates that dropped out, and the mean losses of all."""
         folds, chosen = len(self.chosen), self.chosen.tolist()
         mostly_dropped = {i for i in range(len(self.specs)) if 2 * self.remains[:, i].sum() < folds}
         dropped = mostly_dropped - set(chosen)

@@ -82,33 +82,12 @@ def confirm_gain(
 ) -> Confirmation:
     r"""Test whether maps that were fitted and chosen on other rows have a smaller log loss than P.
 
-    Parameters
-    ----------
-    P : ndarray or LogProbabilities of shape (n, K)
-        Original probabilities p.
-    logs : ndarray of shape (n, K) or (m, n, K)
-        Logarithms of the held-out recalibrated probabilities q, after mixing with the uniform distribution; for m
-        assignments of the rows to folds, over which gains are averaged.
-    Y : ndarray of shape (n, K)
-        Outcome shares.
-    w : ndarray of shape (n,)
-        Weights above 0.
-    uniform_share : ndarray of shape (n, 1) or (m, n, 1)
-        Share of the uniform distribution in q.
-    alpha : float, default=0.05
-        Level of the test.
-    cluster : ndarray of shape (n,), optional
-        Labels of rows that are not independent.
-    one_parameter : bool, default=False
-        Whether the map has one parameter and was named in advance. The variance is then not doubled.
+    P (n, K) are the original probabilities p, or their logarithms. `logs` (n, K) are the logarithms of the held-out
+    recalibrated probabilities q, after mixing in the `uniform_share` (n, 1); or (m, n, K) and (m, n, 1) for m
+    assignments of the rows to folds, over which gains are averaged. Y (n, K) are outcome shares, w (n,) weights above
+    0, and `cluster` (n,) labels of rows that are not independent. `one_parameter` says that the map has one parameter
+    and was named in advance; the variance is then not doubled.
 
-    Returns
-    -------
-    Confirmation
-        The estimated gain and the result of the test.
-
-    Notes
-    -----
     .. math:: g_{ik} = \log q_{ik} - \log p_{ik}, \quad
         t = \frac{\sum_i w_i\,(y_i - p_i) \cdot g_i}{\sqrt{2 \sum_i w_i^2 \operatorname{Var}_{p_i} g_i}}
 
@@ -134,8 +113,6 @@ def confirm_gain(
     The test limits the logarithms of p below as mixing would, so that no single row decides; if any p is 0, all rows of
     p are mixed. The reported gain uses these logarithms only if the log loss of p is infinite. Cost: O(nK).
 
-    Examples
-    --------
     >>> P, Y, share = np.array([[0.1, 0.9]] * 200), np.eye(2)[[1, 1, 1, 0] * 50], np.full((200, 1), 1e-3)
     >>> confirmation = confirm_gain(P, np.log(np.array([[0.25, 0.75]] * 200)), Y, np.ones(200), share)
     >>> confirmation.outcome, round(confirmation.gain, 2)

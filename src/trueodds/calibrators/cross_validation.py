@@ -123,5 +123,4 @@ def accuracy(Q: Array, Y: Array, w: Array) -> float:
 
 
 def count_label_flips(P: Array, Q: Array) -> int:
-    """Number of rows whose predicted class changes."""
     return int((P.argmax(axis=1) != Q.argmax(axis=1)).sum())

@@ -42,11 +42,9 @@ class PiecewiseLinearCurve(Saved):
     scale: Scale = PROBABILITY  # of the knots; "logit" for a fit on logits
 
     def __call__(self, x: Array) -> Array:
-        """The values at x."""
         return np.interp(x, self.x, self.y)
 
     def check_saved(self, k: int) -> None:
-        """Check that the knots are on the scale."""
         check_knots("x", self.x, self.scale)
 
 
@@ -56,7 +54,6 @@ class EnirMap(OneVsRest):
     curves: tuple[PiecewiseLinearCurve, ...]
 
     def describe(self) -> str:
-        """The number of knots."""
         return describe_sizes([len(curve.x) for curve in self.curves], "knot")
 
 
@@ -100,16 +97,13 @@ class EnirSpec(CalibratorSpec):
     takes_logs = True
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnirMap:
-        """Fit the averaged curves."""
         return EnirMap(fit_curves(partial(_fit_curve, scale=score_scale(P)), P, Y, w))
 
     def notes(self, calibration_map: EnirMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Note on exact zeros."""
         return zero_probability_notes(calibration_map.apply(P))
 
 
 def _fit_curve(x: Array, y: Array, w: Array, scale: str) -> PiecewiseLinearCurve:
-    """Fit the averaged curve of one class to scores x (n,) with outcomes y and weights w > 0."""
     n, w = effective_rows(w)
     knots, mass, events = SortedScores(x, y, w).sums_by_score()
     path = near_isotonic_path(mass, events)

@@ -66,15 +66,12 @@ class EnsembleTemperatureMap(CalibrationMap, eq=True):
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
-        """Whether β lies inside its range."""
         return MIN_BETA < self.beta < MAX_BETA
 
     def apply(self, P: Probabilities) -> Array:
-        """The mixture of normalized rows."""
         return apply_in_blocks(self._mix_rows, P)
 
     def _mix_rows(self, P: Probabilities) -> Array:
-        """The mixture of one block of rows, (n, K)."""
         tempered, unchanged, uniform = self.shares
         Q, p = TemperatureMap(self.beta).apply(P), to_probabilities(P)
         Q *= tempered
@@ -95,7 +92,6 @@ class EnsembleTemperatureMap(CalibrationMap, eq=True):
         return f"a mixture: {', '.join(f'{percentages[i]} % {names[i]}' for i in order)}"
 
     def check_saved(self, k: int) -> None:
-        """Check that the weights sum to 1."""
         if abs(sum(self.shares) - 1) > 1e-9:
             raise invalid_value_error("shares", "numbers that sum to 1", list(self.shares))
 
@@ -145,7 +141,6 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnsembleTemperatureMap:
-        """Fit the temperature and the mixture weights."""
         temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
         beta, n_passes = temperature_map.beta, temperature_map.n_passes
         if self.loss == "brier":
@@ -158,7 +153,6 @@ class EnsembleTemperatureSpec(CalibratorSpec):
         return EnsembleTemperatureMap(beta, shares, n_passes)
 
     def notes(self, calibration_map: EnsembleTemperatureMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Notes on probabilities replaced by `min_prob`, on a uniform optimum, and on a β at an end of its range."""
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.loss == "log" else []
         if calibration_map.shares.uniform == 1 - _MIN_UNCHANGED_WEIGHT:
             fit_notes.append(

@@ -112,7 +112,6 @@ class SlopeBeliefs(Saved):
         return Beliefs(belief, plausibility, pignistic)
 
     def _block_beliefs(self, S: Array) -> tuple[Array, Array, Array]:
-        """Belief, plausibility and pignistic probability (n, K) of one block of scores."""
         belief, plausibility, pignistic = (np.zeros(S.shape) for _ in range(3))
         lower = upper = _cumulative_probabilities(self.theta, S)
         for low, high, weight in zip(self.low, self.high, CUT_WEIGHTS, strict=True):
@@ -126,7 +125,6 @@ class SlopeBeliefs(Saved):
         return belief, plausibility, pignistic
 
     def check_saved(self, k: int) -> None:
-        """Check that the ends are below and above θ̂."""
         if (self.low > self.theta).any() or (self.high < self.theta).any():
             raise invalid_value_error("low and high", f"below and above theta, {self.theta:g}", self.low.tolist())
 
@@ -243,7 +241,6 @@ class ShiftSlopeBeliefs(Saved):
         return self.theta[0] + self.theta[1] * x
 
     def beliefs(self, x: Array) -> Beliefs:
-        """Belief, plausibility and pignistic probability at the scores x (n,)."""
         x = _clip_log_odds(x)
         directions = np.stack([np.ones(len(x)), x], axis=1) @ self.beta_to_theta
         length, angle = np.hypot(directions[:, 0], directions[:, 1]), np.arctan2(directions[:, 1], directions[:, 0])
@@ -318,7 +315,6 @@ class EvidentialMap(CalibrationMap):
 
     @property
     def slope(self) -> float:
-        """The estimate of the slope."""
         return float(self.contour.theta if isinstance(self.contour, SlopeBeliefs) else self.contour.theta[1])
 
     def apply(self, P: Probabilities) -> Array:
@@ -331,7 +327,6 @@ class EvidentialMap(CalibrationMap):
         return q / q.sum(axis=1, keepdims=True)
 
     def interval(self, P: Probabilities) -> tuple[Array, Array]:
-        """Belief and plausibility of each class."""
         beliefs = self.beliefs(P)
         return beliefs.belief, beliefs.plausibility
 
@@ -364,7 +359,6 @@ class EvidentialMap(CalibrationMap):
         return f"slope {format_number(gamma)}, intercept {format_number(tau)}"
 
     def check_saved(self, k: int) -> None:
-        """Check that the contour is one for K classes."""
         if k != 2 and isinstance(self.contour, ShiftSlopeBeliefs):
             raise invalid_value_error("contour", f"of one parameter for {k} classes", "a shift and a slope")
 
@@ -433,7 +427,6 @@ class EvidentialSpec(CalibratorSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EvidentialMap:
-        """Fit the likelihood contour."""
         k = P.shape[1]
         if self.parameters == 2 and k > 2:
             raise InputError("TO203", "parameters=2 needs two classes.", f"{k} classes", "Leave parameters out.")
@@ -449,7 +442,6 @@ class EvidentialSpec(CalibratorSpec):
         shares, features = Y @ _class_smoothed_targets(w @ Y), S[:, :, None]
 
         def likelihood_at_theta(theta: float) -> Likelihood:
-            """Likelihood of θ and its derivatives."""
             return softmax_linear(features, shares, w, np.array([theta]))
 
         # Every row is uniform, so that the likelihood is constant. (The largest score of each row is 0.)
@@ -468,7 +460,6 @@ class EvidentialSpec(CalibratorSpec):
         return ShiftSlopeBeliefs.from_surface(surface), optimum.n_passes
 
     def notes(self, calibration_map: EvidentialMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Notes on probabilities replaced by `min_prob`, and on uninformative scores."""
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.on == "log p" else []
         contour = calibration_map.contour
         if isinstance(contour, SlopeBeliefs):

@@ -309,7 +309,6 @@ class FirstPassSummary:
 
     @classmethod
     def from_batch(cls, batch: Predictions, spec: SummedSpec, repeated: bool) -> FirstPassSummary:
-        """Summarize one batch."""
         spec_for_rows = adapt_spec(spec, batch)
         assert isinstance(spec_for_rows, SummedSpec)
         summary = FitDataSummary.from_fit_data(_batch_fit_data(batch, spec_for_rows, 1.0, repeated))

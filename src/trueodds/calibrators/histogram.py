@@ -55,11 +55,9 @@ class StepCurve(Saved):
     scale: Scale = PROBABILITY  # of the edges; "logit" for equal-mass bins of logits
 
     def __call__(self, x: Array) -> Array:
-        """The value of the bin of each x."""
         return self.values[Bins(self.edges).index(x)]
 
     def check_saved(self, k: int) -> None:
-        """Check that the edges cover the scale."""
         low, high = SCORE_RANGE[self.scale]
         if self.edges[0] != low or self.edges[-1] != high or (np.diff(self.edges[1:]) <= 0).any():
             raise invalid_value_error("edges", f"increasing from {low:g} to {high:g}", self.edges.tolist())
@@ -71,7 +69,6 @@ class HistogramMap(OneVsRest):
     curves: tuple[StepCurve, ...]
 
     def describe(self) -> str:
-        """The number of bins."""
         return format_bins(self.curves)
 
 
@@ -124,7 +121,6 @@ class HistogramSpec(TalliedSpec):
     takes_logs = True
 
     def _make_partition(self) -> Partition:
-        """The partition of this name with this number of bins."""
         return _PARTITIONS[self.partition](self.bins)
 
     def unit_free(self) -> HistogramSpec:
@@ -132,7 +128,6 @@ class HistogramSpec(TalliedSpec):
         return replace(self, partition="equal-mass")
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> HistogramMap:
-        """Compute the event rates of the bins."""
         if self.partition == "uniform":  # whose edges are probabilities
             P = to_probabilities(P)
         elif score_scale(P) == LOGIT:
@@ -144,18 +139,15 @@ class HistogramSpec(TalliedSpec):
         return HistogramMap(tuple(_fit_curve_to_view(view, self._make_partition()) for view in views))
 
     def notes(self, calibration_map: HistogramMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Notes on empty bins and exact zeros."""
         return [*self._empty_bin_notes(calibration_map), *zero_probability_notes(calibration_map.apply(P))]
 
     def notes_from_views(self, calibration_map: HistogramMap, views: Sequence[View]) -> list[Note]:
-        """Notes on empty bins and exact zeros, from cells."""
         return [
             *self._empty_bin_notes(calibration_map),
             *zero_probability_notes_of_cells(calibration_map.curves, views),
         ]
 
     def _empty_bin_notes(self, calibration_map: HistogramMap) -> list[Note]:
-        """Note TN506 on empty bins, or none."""
         n_empty = sum(curve.n_empty for curve in calibration_map.curves)
         n_bins = sum(len(curve.values) for curve in calibration_map.curves)
         text = f"{n_empty:,} of {n_bins:,} bins are empty and predict their midpoint."
@@ -180,7 +172,6 @@ def _fit_curve_to_log_odds(x: Array, y: Array, w: Array, bins: int | str) -> Ste
 
 
 def _fit_curve_to_view(view: View, partition: Partition) -> StepCurve:
-    """Event rates of the bins of the scores of a view."""
     bins, x, y, w = partition.fit(view), view.partition_values, view.y, view.w
     assert isinstance(bins, Bins)
     if isinstance(partition, EqualMass):

@@ -12,15 +12,12 @@ class IdentityMap(CalibrationMap, eq=True):
     """The unchanged probabilities."""
 
     def apply(self, P: Array) -> Array:
-        """P as float64."""
         return np.array(P, dtype=np.float64)
 
     def describe(self) -> str:
-        """The word `unchanged`, in place of parameters."""
         return "unchanged"
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
-        """p itself."""
         return (SoftmaxTerm(1.0, np.ones(k), np.zeros(k)),)
 
 
@@ -49,5 +46,4 @@ class IdentitySpec(CalibratorSpec):
     keeps_argmax = True
 
     def fit(self, P: Array, Y: Array, w: Array) -> IdentityMap:
-        """Return the identity, whatever the data."""
         return IdentityMap()

@@ -57,14 +57,12 @@ class MonotoneCurve(Saved):
     scale: Scale = PROBABILITY  # of the knots; "logit" for a fit on logits
 
     def __call__(self, x: Array) -> Array:
-        """The values at x (n,)."""
         if self.between == "linear":
             return self._spline_knots.interpolate(x, self.y)
         return self._spline_knots.evaluate_steps(x, np.append(self.y[0], self.y), right=True)
 
     @cached_property
     def _spline_knots(self) -> Knots:
-        """The knots with a lookup table for fast evaluation."""
         return Knots(self.x)
 
     @property
@@ -80,7 +78,6 @@ class MonotoneCurve(Saved):
         return float(np.nextafter(self.x[first_positive], 0))
 
     def check_saved(self, k: int) -> None:
-        """Check that the knots are on the scale."""
         check_knots("x", self.x, self.scale)
 
 
@@ -97,7 +94,6 @@ class IsotonicMap(OneVsRest):
         return are_all_or_none_below(P, np.array([curve.zero_up_to for curve in self.curves]))
 
     def describe(self) -> str:
-        """The number of knots."""
         return describe_sizes([len(curve.x) for curve in self.curves], "knot")
 
 
@@ -141,7 +137,6 @@ class IsotonicSpec(TalliedSpec):
     between: Annotated[str, OneOf(_INTERPOLATIONS)] = "linear"
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> IsotonicMap:
-        """Fit the curves."""
         blocks = fit_by_class(P, Y, w, isotonic.fit_sorted_keys, isotonic.fit_rows)
         return IsotonicMap(tuple(_curve_from_blocks(block, self.between, score_scale(P)) for block in blocks))
 
@@ -150,11 +145,9 @@ class IsotonicSpec(TalliedSpec):
         return IsotonicMap(tuple(fit_monotone(view.p, view.y, view.w, self.between) for view in views))
 
     def notes_from_views(self, calibration_map: IsotonicMap, views: Sequence[View]) -> list[Note]:
-        """Note on exact zeros."""
         return zero_probability_notes_of_cells(calibration_map.curves, views)
 
     def notes(self, calibration_map: IsotonicMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Note on exact zeros."""
         return isotonic_notes(calibration_map, P)
 
 
@@ -235,12 +228,10 @@ class CenteredIsotonicSpec(CalibratorSpec):
     takes_logs = True
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CenteredIsotonicMap:
-        """Fit the curves."""
         fit_curve = partial(fit_centered_isotonic, scale=score_scale(P))
         return CenteredIsotonicMap(fit_curves_from_counts(P, Y, w, fit_curve))
 
     def notes(self, calibration_map: CenteredIsotonicMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Note on exact zeros."""
         return isotonic_notes(calibration_map, P)
 
 
@@ -279,11 +270,9 @@ class IrmMap(CalibrationMap):
     tilt: Annotated[float, Range(1e-15, 1)]  # factor of p
 
     def apply(self, P: Array) -> Array:
-        """Values of the curve plus the tilt, normalized."""
         return apply_in_blocks(self._apply_to_rows, P)
 
     def _apply_to_rows(self, P: Array) -> Array:
-        """Recalibrate one block of rows, (n, K)."""
         q: Array = self.curve(P.reshape(-1)).reshape(P.shape)
         q = q + self.tilt * P
         q /= q.sum(axis=1, keepdims=True)
@@ -294,7 +283,6 @@ class IrmMap(CalibrationMap):
         return q
 
     def describe(self) -> str:
-        """The number of knots."""
         return f"{format_count(len(self.curve.x), 'knot')} for all classes"
 
 
@@ -337,13 +325,11 @@ class IrmSpec(CalibratorSpec):
     tilt: Annotated[float, Range(1e-15, 1)] = 1e-9
 
     def fit(self, P: Array, Y: Array, w: Array) -> IrmMap:
-        """Fit the curve."""
         P, Y, w = rows_with_weight(P, Y, w)
         curve = fit_monotone(P.reshape(-1), Y.reshape(-1), np.repeat(w, P.shape[1]))
         return IrmMap(curve, float(self.tilt))
 
     def notes(self, calibration_map: IrmMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Note on rows with a nearly excluded class."""
         blocks = (calibration_map.apply(p) for p, _, _ in iterate_blocks(P, Y, w))
         n_rows = sum(int((q < _NEARLY_ZERO_PROB).any(axis=1).sum()) for q in blocks)
         if n_rows == 0:
@@ -366,11 +352,9 @@ class IrovaTsMap(CalibrationMap):
     converged = delegated("temperature_map", "converged")
 
     def apply(self, P: Probabilities) -> Array:
-        """The curves' values at the tempered rows, normalized."""
         return apply_in_blocks(lambda p: self.curves.apply(tempered_scores(self.temperature_map, p)), P)
 
     def describe(self) -> str:
-        """The temperature and the number of knots."""
         return f"{self.temperature_map.describe()}, then {self.curves.describe()}"
 
 
@@ -412,12 +396,10 @@ class IrovaTsSpec(CalibratorSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> IrovaTsMap:
-        """Fit the temperature, then the curves of the tempered rows."""
         temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
         return IrovaTsMap(temperature_map, IsotonicSpec().fit(tempered_scores(temperature_map, P), Y, w))
 
     def notes(self, calibration_map: IrovaTsMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Notes on replaced probabilities, on a β at an end of its range, and on exact zeros."""
         tempered = tempered_scores(calibration_map.temperature_map, P)
         return [
             *replacement_notes(P, Y, self.min_prob),
@@ -434,7 +416,6 @@ def tempered_scores(temperature_map: TemperatureMap, P: Probabilities) -> Array:
     """
 
     def temper_block(p: Probabilities) -> Array:
-        """Temper one block of rows, (n, K)."""
         # In one memory layout, because the order in which NumPy adds depends on it.
         p = p if isinstance(p, LogProbabilities) else np.ascontiguousarray(p, dtype=np.float64)
         logs = np.ascontiguousarray(to_logs(p))

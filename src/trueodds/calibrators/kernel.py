@@ -63,11 +63,9 @@ class KernelCurve(Saved):
 
     @property
     def takes_logs(self) -> bool:
-        """Whether it is a curve of the log odds."""
         return self.scale == "logit"
 
     def apply_to_logs(self, logs: Array) -> Array:
-        """Both probabilities (n, 2), from the logarithms of both."""
         q = self._evaluate_scaled(logs[:, 1] - logs[:, 0])
         return np.stack([1 - q, q], axis=1)
 
@@ -85,7 +83,6 @@ class KernelCurve(Saved):
         return np.clip(left + u * (right - left) + u * (1 - u) * (left_excess * (1 - u) + right_excess * u), 0.0, 1.0)
 
     def check_saved(self, k: int) -> None:
-        """Check that the grid has a length."""
         if self.low >= self.high:
             raise invalid_value_error("high", f"above low, {self.low:g}", self.high)
 
@@ -96,7 +93,6 @@ class KernelMap(OneVsRest):
     curves: tuple[KernelCurve, ...]
 
     def describe(self) -> str:
-        """The bandwidth, or the range of bandwidths."""
         bandwidths = sorted(curve.bandwidth for curve in self.curves)
         return f"h = {bandwidths[0]:.3g}" + (
             f" to {bandwidths[-1]:.3g} in {len(bandwidths)} curves" if len(bandwidths) > 1 else ""
@@ -167,13 +163,11 @@ class KernelSpec(CalibratorSpec):
             check("bandwidth", self.bandwidth, Annotated[float, limits], "silverman")
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> KernelMap:
-        """Fit the curves."""
         if self.scale == "probability":
             return KernelMap(fit_curves(partial(_fit_curve, spec=self), to_probabilities(P), Y, w))
         return KernelMap(fit_curves_of_logs(partial(_fit_curve, spec=self), P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: KernelMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Notes on replaced probabilities, on bandwidths at their minimum, and on exact zeros."""
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.scale == "logit" else []
         min_bandwidth = MIN_BANDWIDTH[self.scale]
         n_narrow = (

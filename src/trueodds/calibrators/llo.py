@@ -95,7 +95,6 @@ class LloMap(CalibrationMap, eq=True):
         return ParameterTable(classes, 0, tau, gamma, self.uncertainty, method=self.name).lines()
 
     def check_saved(self, k: int) -> None:
-        """Check that there are two classes."""
         if k != 2:
             raise invalid_value_error("classes", "two names", k)
 
@@ -150,7 +149,6 @@ class LloSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit_from_sums(self, data: SummableRows) -> LloMap:
-        """Fit shift and slope."""
         rows = data.map_rows(_logistic_rows)
         optimum = fit_finite_from_sums(rows, IDENTITY_PARAMETERS)
         uncertainty = _estimate_uncertainty(optimum, rows) if optimum.converged else ParameterUncertainty("infinite")
@@ -158,7 +156,6 @@ class LloSpec(SummedSpec):
         return LloMap(tau, gamma, optimum.n_passes, optimum.converged, self.min_prob, uncertainty)
 
     def notes_from_sums(self, calibration_map: LloMap, data: SummableRows) -> list[Note]:
-        """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on a decreasing curve."""
         return data.summary.replaced_counts.notes() + curve_notes([calibration_map])
 
 
@@ -214,7 +211,6 @@ def _estimate_uncertainty(optimum: LogisticFit, data: SummableRows) -> Parameter
     )
 
     def score_vectors() -> ScoreVectors:
-        """Gradient contributions of the rows in memory at the optimum."""
         (tau, gamma), rows = optimum.theta, data.rows
         x = rows.X[:, 1]
         return ScoreVectors((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)

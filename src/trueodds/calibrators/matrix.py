@@ -61,7 +61,6 @@ class FullMatrixSpec(SummedSpec):
 
     @property
     def _takes_logits(self) -> bool:
-        """Whether the calibrator takes logits in place of log-probabilities."""
         return bool(getattr(self, "logits", False))
 
     def check_classes(self, k: int) -> None:
@@ -76,7 +75,6 @@ class FullMatrixSpec(SummedSpec):
             )
 
     def fit_from_sums(self, data: SummableRows) -> Any:
-        """Fit the matrix and the biases."""
         k = data.summary.k
         self.check_classes(k)
         target = np.eye(k, k + 1) if self.target == "identity" else np.zeros((k, k + 1))
@@ -104,7 +102,6 @@ class FullMatrixSpec(SummedSpec):
         return penalty_form(k, self.penalty, bias_penalty)
 
     def notes_from_sums(self, calibration_map: FullMatrixMap, data: SummableRows) -> list[Note]:
-        """Notes on replaced probabilities, a missing optimum, the selected penalty, and few rows without one."""
         notes = [*data.summary.replaced_counts.notes(), *not_converged_notes(self, calibration_map)]
         if calibration_map.penalty_factor is not None:
             notes.append(
@@ -251,5 +248,4 @@ class DirichletSpec(FullMatrixSpec):
     name, map_type = "dirichlet", DirichletMap
 
     def is_suitable(self, n: int, k: int) -> bool:
-        """Whether there are few enough classes."""
         return super().is_suitable(n, k) and k <= _MAX_CLASSES

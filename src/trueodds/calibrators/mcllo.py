@@ -116,7 +116,6 @@ class MclloMap(CalibrationMap):
         return ParameterTable(classes, self.baseline, self.tau, self.gamma, self.uncertainty).lines()
 
     def check_saved(self, k: int) -> None:
-        """Check the number of the baseline class."""
         if self.baseline >= k:
             raise invalid_value_error("baseline", f"below {k}, the number of classes", self.baseline)
 
@@ -197,7 +196,6 @@ class MclloSpec(SummedSpec):
         return replace(self, baseline=resolve_class_name(self.baseline, classes))
 
     def fit_from_sums(self, data: SummableRows) -> MclloMap:
-        """Fit shifts and slopes."""
         k = data.summary.k
         baseline = baseline_index(self.baseline, k)
         # Without a penalty the shift of an unobserved class is −∞, so the other classes are fitted alone.
@@ -217,7 +215,6 @@ class MclloSpec(SummedSpec):
         return MclloMap(tau, gamma, baseline, self.min_prob, contrast_fit.optimum.n_passes, converged, uncertainty)
 
     def notes_from_sums(self, calibration_map: MclloMap, data: SummableRows) -> list[Note]:
-        """Notes on replaced zeros, unobserved classes, negative slopes, a tiny baseline, and few rows."""
         summary = data.summary
         absent = [] if self.penalty else np.flatnonzero(summary.class_totals == 0).tolist()
         return [
@@ -243,7 +240,6 @@ def _log_odds_against_baseline(rows: LogLinearRows, baseline: int, fitted_classe
 
 
 def zero_outcome_notes(n_outcomes: int) -> list[Note]:
-    """Note on observed outcomes with predicted probability 0."""
     if not n_outcomes:
         return []
     text = (

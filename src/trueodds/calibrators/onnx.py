@@ -69,14 +69,12 @@ class _GraphBuilder:
         self.constants: list[Any] = []  # of TensorProto, float64
 
     def add_constant(self, name: str, value: Any) -> str:
-        """Add a float64 constant."""
         from onnx import numpy_helper
 
         self.constants.append(numpy_helper.from_array(np.asarray(value, dtype=np.float64), name))
         return name
 
     def add_node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add the application of an ONNX operator to tensors."""
         from onnx import helper
 
         self.nodes.append(helper.make_node(operator, inputs, [output], **attributes))

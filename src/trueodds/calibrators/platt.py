@@ -57,7 +57,6 @@ class Sigmoid(Saved):
 
     @property
     def takes_logs(self) -> bool:
-        """Whether it is a curve of the log odds."""
         return self.on == "logit"
 
     @property
@@ -71,7 +70,6 @@ class Sigmoid(Saved):
         return np.asarray(expit(self.slope * x.astype(np.float64) + self.intercept))
 
     def apply_to_logs(self, logs: Array) -> Array:
-        """Both probabilities (n, 2), from the logarithms of both."""
         if self.slope == 0:
             return probability_pair(np.full(len(logs), self.intercept))
         logs = logs_for_slopes(logs, self.slope, self.min_prob)
@@ -146,17 +144,14 @@ class PlattSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit_from_sums(self, data: SummableRows) -> PlattMap:
-        """Fit the sigmoids."""
         return PlattMap(fit_curves_from_sums(partial(_fit_sigmoid, spec=self), data))
 
     def notes_from_sums(self, calibration_map: PlattMap, data: SummableRows) -> list[Note]:
-        """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         notes = data.summary.replaced_counts.notes() if self.on == "logit" else []
         return notes + curve_notes(calibration_map.curves)
 
 
 def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
-    """Fit the sigmoid of one class from sums over `OneVsRestRows`."""
     rows = data.map_rows(partial(_logistic_rows, on=spec.on))
     optimum = (
         fit_logistic_from_sums(rows, _FLAT_CURVE, smooth=True)

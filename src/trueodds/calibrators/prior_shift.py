@@ -279,7 +279,6 @@ class PriorShiftMap(CalibrationMap):
         return np.divide(q, row_sums, out=np.tile(uniform_row, (len(q), 1)), where=row_sums > 0)
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
-        """Shifts by the logarithms of the ratios."""
         with np.errstate(divide="ignore"):
             return (SoftmaxTerm(1.0, np.ones(k), np.log(self.ratios)),)
 
@@ -290,7 +289,6 @@ class PriorShiftMap(CalibrationMap):
         return f"ratios {format_number(self.ratios.min())} to {format_number(self.ratios.max())}"
 
     def check_saved(self, k: int) -> None:
-        """Check that some ratio is positive."""
         if not self.ratios.any():
             raise invalid_value_error("ratios", "numbers of which one is positive", "zeros only")
 
@@ -391,7 +389,6 @@ class PriorShiftSpec(CalibratorSpec, eq=False):
         return ClassFrequencies(_read_priors(self.priors, P.shape[1]))
 
     def notes(self, calibration_map: PriorShiftMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Notes with both class frequencies, and on doubts about them."""
         assert calibration_map.target_shares is not None
         text = (
             f"Class frequencies: {_format_shares((w @ Y) / w.sum())} in the source,"

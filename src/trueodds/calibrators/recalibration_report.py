@@ -82,7 +82,6 @@ class Recalibration:
 
     @property
     def confirmed(self) -> bool:
-        """Whether a recalibration was chosen and confirmed."""
         return self.applied != "identity"
 
     @property
@@ -137,7 +136,6 @@ class Recalibration:
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
-        """The table of candidates, one dictionary each."""
         return [candidate.to_dict() for candidate in self.choice.candidates] if self.choice else []
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,7 +207,6 @@ class Recalibration:
 
 
 def _format_loss(loss: float) -> str:
-    """A log loss as text, or `infinite`."""
     return format_number(loss) if math.isfinite(loss) else "infinite"
 
 

@@ -149,12 +149,10 @@ class SavedField(NamedTuple):
     constraints: tuple[Any, ...]
 
     def to_json(self, value: Any) -> Any:
-        """The value as a JSON value."""
         return int(value) if AS_NUMBER in self.constraints else _to_json(value)
 
     @property
     def is_optional(self) -> bool:
-        """Whether a file may lack the entry."""
         return OMIT_DEFAULT in self.constraints or MISSING_IN_OLD_FILES in self.constraints
 
 
@@ -177,7 +175,6 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 def _to_json(value: Any) -> Any:
-    """The value of a field as a JSON value."""
     if isinstance(value, Saved):
         return value.to_dict()
     if isinstance(value, tuple):
@@ -226,7 +223,6 @@ def _read_or_none(read: ValueReader, key: str, value: Any, sizes: Sizes) -> Any:
 
 
 def _read_number(kind: Any, limits: Range, key: str, value: Any, _sizes: Sizes) -> float:
-    """Read a number in a range; of kind int, a whole number."""
     if not isinstance(value, (int, kind)) or isinstance(value, bool) or value not in limits:
         noun = "a whole number" if kind is int else "a number"
         raise invalid_value_error(key, f"{noun} {_describe_limits(limits)}", value)
@@ -248,7 +244,6 @@ def _read_instance(kind: type, key: str, value: Any, _sizes: Sizes) -> Any:
 
 
 def _read_word(words: Sequence[str], key: str, value: Any, _sizes: Sizes) -> str:
-    """Read one of several words."""
     if not isinstance(value, str) or value not in words:
         raise invalid_value_error(key, " or ".join(words) if len(words) < 3 else f"one of {', '.join(words)}", value)
     return value
@@ -262,7 +257,6 @@ def _read_object(options: Sequence[Any], key: str, value: Any, sizes: Sizes) -> 
 
 
 def _read_objects(item_type: type[Saved], key: str, values: Any, sizes: Sizes) -> tuple[Saved, ...]:
-    """Read a list of objects."""
     if not isinstance(values, list):
         raise invalid_value_error(key, "a list of objects", values)
     return tuple(_read_object((item_type,), f"{key}[{i}]", value, sizes) for i, value in enumerate(values))
@@ -371,7 +365,6 @@ def invalid_value_error(key: str, expected: str, got: Any) -> InputError:
 
 
 def read_class_names(mapping: Mapping[str, Any], key: str) -> tuple[Any, ...]:
-    """Read the names of at least two classes."""
     names = mapping[key]
     if not isinstance(names, list) or len(names) < 2 or not all(map(_is_class_name, names)):
         raise invalid_value_error(key, "two or more names", names)
@@ -381,7 +374,6 @@ def read_class_names(mapping: Mapping[str, Any], key: str) -> tuple[Any, ...]:
 
 
 def _is_class_name(value: Any) -> bool:
-    """Whether a saved value can be the name of a class."""
     return isinstance(value, (str, bool, int)) or (isinstance(value, float) and abs(value) < float("inf"))
 
 
@@ -394,7 +386,6 @@ def read_notes(mapping: Mapping[str, Any], key: str) -> tuple[Note, ...]:
 
 
 def _is_note(value: Any) -> bool:
-    """Whether a saved value is a note: an object with a code and a text."""
     return (
         isinstance(value, dict) and set(value) == {"code", "text"} and all(isinstance(v, str) for v in value.values())
     )

@@ -46,11 +46,9 @@ class BinnedSigmoid(Saved):
     nonincreasing = delegated("sigmoid", "nonincreasing")
 
     def __call__(self, x: Array) -> Array:
-        """The values at x."""
         return self.steps(self.sigmoid(x))
 
     def apply_to_logs(self, logs: Array) -> Array:
-        """Both probabilities (n, 2), from the logarithms of both."""
         q = self.steps(self.sigmoid.apply_to_logs(logs)[:, 1])
         return np.stack([1 - q, q], axis=1)
 
@@ -61,7 +59,6 @@ class ScalingBinningMap(IterativeOneVsRest):
     curves: tuple[BinnedSigmoid, ...]
 
     def describe(self) -> str:
-        """The number of bins."""
         return format_bins([curve.steps for curve in self.curves])
 
 
@@ -114,11 +111,9 @@ class ScalingBinningSpec(CalibratorSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> ScalingBinningMap:
-        """Fit the binned sigmoids."""
         return ScalingBinningMap(fit_curves_of_logs(partial(_fit_binned_sigmoid, spec=self), P, Y, w, 0.0))
 
     def notes(self, calibration_map: ScalingBinningMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Notes on replaced probabilities, separated outcomes, curves that do not increase, and exact zeros."""
         fit_notes = replacement_notes(P, Y, self.min_prob)
         fit_notes += curve_notes(calibration_map.curves)
         return fit_notes + zero_probability_notes(calibration_map.apply(P), Y)

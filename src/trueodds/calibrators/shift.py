@@ -30,11 +30,9 @@ class ShiftMap(CalibrationMap):
     converged: bool = True  # whether a finite optimum was found without a slight ridge
 
     def apply(self, P: Probabilities) -> Array:
-        """The softmax of the shifted logarithms."""
         return softmax(to_logs(P) + self.bias)
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
-        """softmax(log p + b)."""
         return (SoftmaxTerm(1.0, np.ones(k), self.bias),)
 
     def describe(self) -> str:
@@ -94,14 +92,12 @@ class ShiftSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit_from_sums(self, data: SummableRows) -> ShiftMap:
-        """Fit the biases, as a log-linear map without features."""
         identity = np.zeros((data.summary.k, 1))
         optimum = fit_log_linear(data.map_rows(_prepare_offset), identity, identity, identity, shared_features=True)
         bias = optimum.theta - optimum.theta.mean()
         return ShiftMap(bias, optimum.n_passes, optimum.converged)
 
     def notes_from_sums(self, calibration_map: ShiftMap, data: SummableRows) -> list[Note]:
-        """Notes on replaced probabilities, on a missing optimum, and on few rows."""
         return [
             *data.summary.replaced_counts.notes(),
             *not_converged_notes(self, calibration_map),

@@ -39,7 +39,6 @@ class TreeLeaves(Saved):
 
     @classmethod
     def from_tree(cls, tree: Tree) -> TreeLeaves:
-        """The leaves of a tree."""
         axis, cut = np.array(tree.axis), np.array(tree.cut)
         nodes = np.flatnonzero(axis >= 0)
         nodes = nodes[np.argsort(np.array(tree.low)[nodes])]  # children are numbered in the order of the splits
@@ -55,11 +54,9 @@ class TreeLeaves(Saved):
 
     @property
     def size(self) -> int:
-        """Number of leaves."""
         return len(self.node) + 1
 
     def index(self, x: Array) -> Array:
-        """The leaf of each row."""
         return self.tree.index(x)
 
     def check_saved(self, k: int) -> None:
@@ -86,7 +83,6 @@ class OccupiedGridCells(Saved):
 
     @property
     def size(self) -> int:
-        """Number of cells."""
         return len(self.cells)
 
     def index(self, x: Array) -> Array:
@@ -127,12 +123,10 @@ class SimplexHistogramMap(CalibrationMap):
     values: Annotated[Array, Numbers(0, 1, ("cells", "k"))]  # mean outcomes; rows sum to 1
 
     def apply(self, P: Array) -> Array:
-        """The values of the cells."""
         cell = self.cells.index(_cell_coordinates(P))
         return np.where(cell[:, None] >= 0, self.values[cell], P)
 
     def describe(self) -> str:
-        """The number of cells."""
         return format_count(self.cells.size, "cell")
 
     def check_saved(self, k: int) -> None:
@@ -194,7 +188,6 @@ class SimplexHistogramSpec(CalibratorSpec):
     bins: Annotated[int, Range(1, MAX_BINS)] = 15
 
     def fit(self, P: Array, Y: Array, w: Array) -> SimplexHistogramMap:
-        """Compute the mean outcomes of the cells."""
         P, Y, w = rows_with_weight(P, Y, w)
         x = _cell_coordinates(P)
         cells: TreeLeaves | OccupiedGridCells = (
@@ -207,7 +200,6 @@ class SimplexHistogramSpec(CalibratorSpec):
         return SimplexHistogramMap(self.partition, cells, outcome_sums / outcome_sums.sum(axis=1, keepdims=True))
 
     def notes(self, calibration_map: SimplexHistogramMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Notes on the share of rows that will stay unchanged, and on exact zeros."""
         fit_notes = []
         if isinstance(calibration_map.cells, OccupiedGridCells):
             P, w = P[w > 0], w[w > 0]

@@ -76,15 +76,12 @@ class LogOddsSpline(Saved):
 
     @cached_property
     def spline(self) -> NaturalSpline:
-        """The curve from log odds to recalibrated log odds."""
         return NaturalSpline(self.knots, self.values)
 
     def __call__(self, x: Array) -> Array:
-        """The probabilities at x."""
         return self.apply_to_logs(binary_logs(x))[:, 1]
 
     def apply_to_logs(self, logs: Array) -> Array:
-        """Both probabilities (n, 2), from the logarithms of both."""
         if self.min_prob > 0:
             logs = raise_to_min_prob(logs, self.min_prob)
         return probability_pair(self.spline(logs[:, 1] - logs[:, 0]))
@@ -141,7 +138,6 @@ class SplineMap(OneVsRest):
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
-        """Whether every curve has a finite optimum."""
         return all(curve.converged for curve in self.curves)
 
     @property
@@ -239,11 +235,9 @@ class SplineSpec(CalibratorSpec):
 
     @property
     def _n_knots(self) -> int:
-        """Number of knots, by default that of the kind."""
         return int(self.knots or _DEFAULT_KNOTS[self.kind])
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
-        """Fit the curves."""
         if self.kind == "gupta":
             return fit_confidence_map(to_probabilities(P), Y, w, self._n_knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
@@ -254,7 +248,6 @@ class SplineSpec(CalibratorSpec):
         return SplineMap(fit_curves_of_logs(fit_curve, P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: SplineMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Notes on replaced probabilities, on curves without a finite optimum, on decreasing ones, and on clipping."""
         if isinstance(calibration_map, ConfidenceMap):
             return _clipping_notes(calibration_map, to_probabilities(P))
         fit_notes = replacement_notes(P, Y, self.min_prob)
@@ -325,12 +318,10 @@ class ConfidenceMap(CalibrationMap):
         return Q
 
     def count_raised(self, P: Array) -> int:
-        """Number of rows in which the confidence is raised to keep the predicted class."""
         Q, _, x = self._split_predicted_class(P)
         return int((self.confidence(x) < self._min_confidence(Q, Q.sum(axis=1))).sum())
 
     def describe(self) -> str:
-        """The curve at its first and last score."""
         ends = self.confidences[[0, -1]]
         return f"confidence {ends[0]:.3g} at {self.scores[0]:.3g} to {ends[1]:.3g} at {self.scores[-1]:.3g}"
 

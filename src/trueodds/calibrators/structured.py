@@ -45,11 +45,9 @@ class StructuredMap(CalibrationMap):
         return self._linear_step().apply(temper_and_mix(P, self.beta, self.share))
 
     def _linear_step(self) -> LogLinearMap:
-        """The map softmax(W log p + b) that follows the temperature."""
         return LogLinearMap(self.weights, self.bias, np.finfo(np.float64).tiny)
 
     def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...]:
-        """The temperature with its share of the uniform, then the linear map."""
         tempered = SoftmaxTerm(1 - self.share, np.full(k, self.beta), np.zeros(k))
         uniform = SoftmaxTerm(self.share, np.zeros(k), np.zeros(k))
         return (tempered, uniform), self._linear_step().mixture_terms(k)
@@ -104,7 +102,6 @@ class StructuredSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit_from_sums(self, data: SummableRows) -> StructuredMap:
-        """Fit the temperature, then the penalized linear map."""
         k, total_weight = data.summary.k, data.summary.total_weight
         temperature_map = TemperatureSpec(min_prob=self.min_prob).fit_from_sums(data)
         share = 1 / (total_weight + 1)
@@ -129,7 +126,6 @@ class StructuredSpec(SummedSpec):
         )
 
     def notes_from_sums(self, calibration_map: StructuredMap, data: SummableRows) -> list[Note]:
-        """Notes of the temperature, and on a missing optimum."""
         temperature_map = TemperatureMap(calibration_map.beta)
         notes = TemperatureSpec(min_prob=self.min_prob).notes_from_sums(temperature_map, data)
         return notes + (not_converged_notes(self, calibration_map) if temperature_map.converged else [])

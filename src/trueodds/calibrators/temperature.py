@@ -187,7 +187,6 @@ class TemperatureMap(CalibrationMap, eq=True):
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
-        """Whether β lies inside its range."""
         return MIN_BETA < self.beta < MAX_BETA
 
     def apply(self, P: Probabilities) -> Array:
@@ -199,7 +198,6 @@ class TemperatureMap(CalibrationMap, eq=True):
         return temper_probabilities(P, self.beta)
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
-        """softmax(β log p)."""
         return (SoftmaxTerm(1.0, np.full(k, self.beta), np.zeros(k)),)
 
     def describe(self) -> str:
@@ -250,7 +248,6 @@ class TemperatureSpec(SummedSpec):
         """Fit the temperature; if there are many rows, first to samples of them."""
 
         def likelihood_at_beta(beta: float, row_step: int = 1) -> Likelihood:
-            """Likelihood of β and its derivatives over every `row_step`-th row, in one pass."""
             likelihood: Likelihood = data.sum(
                 partial(_likelihood_of_rows, beta=beta, min_prob=self.min_prob, row_step=row_step)
             )
@@ -263,12 +260,10 @@ class TemperatureSpec(SummedSpec):
         return TemperatureMap(*minimize_beta(likelihood_at_beta, start))
 
     def notes_from_sums(self, calibration_map: TemperatureMap, data: SummableRows) -> list[Note]:
-        """Notes on probabilities replaced by `min_prob`, and on a β at an end of its range."""
         return data.summary.replaced_counts.notes() + boundary_notes(calibration_map.beta)
 
 
 def _likelihood_of_rows(data: FitData, beta: float, min_prob: float, row_step: int) -> Likelihood:
-    """The likelihood of β and its derivatives, summed over every `row_step`-th of these rows."""
     if isinstance(data.P, LogProbabilities):
         logs = floored_logs(data.P[::row_step], min_prob)
         return softmax_linear(logs[:, :, None], data.Y[::row_step], data.w[::row_step], np.array([beta]))
@@ -289,7 +284,6 @@ def format_temperature(beta: float) -> str:
 
 
 def boundary_notes(beta: float) -> list[Note]:
-    """Notes on a β that stopped at an end of its range."""
     if beta >= MAX_BETA:
         return [
             Note(

@@ -74,11 +74,9 @@ class TopVsAllMap(CalibrationMap, eq=True):
         return self.inner_map.mixture_terms(k) if isinstance(self.inner_map, TemperatureMap) else None
 
     def describe(self) -> str:
-        """The inner map and its name."""
         return f"{self.inner_map.name} of the confidence: {self.inner_map.describe()}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Name and parameters of the inner map."""
         return {"calibrator": self.inner_map.name, "parameters": self.inner_map.to_dict()}
 
     @classmethod
@@ -158,7 +156,6 @@ class TopVsAllSpec(CalibratorSpec):
         return {"calibrator": self._resolve_spec().name}
 
     def _resolve_spec(self) -> CalibratorSpec:
-        """The settings of the inner calibrator, from its name or instance."""
         if isinstance(self.calibrator, CalibratorSpec):
             return self.calibrator
         if not isinstance(self.calibrator, str):
@@ -177,7 +174,6 @@ class TopVsAllSpec(CalibratorSpec):
         return lower_min_prob_for_logs(spec) if isinstance(P, LogProbabilities) else spec
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> TopVsAllMap:
-        """Fit the calibrator to the confidence of each row."""
         spec = self._resolve_spec_for(P)
         if isinstance(spec, TemperatureSpec):
             loss = partial(top_class_derivatives, P, Y, w, spec.min_prob)
@@ -187,7 +183,6 @@ class TopVsAllSpec(CalibratorSpec):
         return TopVsAllMap(spec.fit(to_accepted_input(spec, confidence_pairs), correctness, w))
 
     def notes(self, calibration_map: TopVsAllMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Notes of the inner calibrator, and on confidences that were raised."""
         spec = self._resolve_spec_for(P)
         if isinstance(spec, TemperatureSpec):
             assert isinstance(calibration_map.inner_map, TemperatureMap)

@@ -124,7 +124,6 @@ class CalibrationModule(torch.nn.Module):
             return self._recalibrate(values.to(torch.promote_types(self.row_sum.dtype, torch.float32)))
 
     def _recalibrate(self, x: torch.Tensor) -> torch.Tensor:
-        """Recalibrate a batch in the dtype of the computation."""
         if self.logits:
             z = torch.stack([torch.zeros_like(x), x], dim=1) if x.ndim == 1 else x
             if self._on_raw_logits:
@@ -205,7 +204,6 @@ class IdentityLayer(torch.nn.Module):
     on_logs = False
 
     def forward(self, p: torch.Tensor) -> torch.Tensor:
-        """Return p itself."""
         return p
 
 
@@ -218,7 +216,6 @@ class LayerSequence(torch.nn.Module):
         self.on_logs = layers[0].on_logs
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return probabilities (n, K)."""
         for i, layer in enumerate(self.layers):
             x = layer(safe_log(x) if i > 0 and layer.on_logs else x)
         return x
@@ -233,7 +230,6 @@ class UniformShareLayer(torch.nn.Module):
         self.register_buffer("share", torch.tensor(share, dtype=torch.float64))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return probabilities (n, K)."""
         q = self.base(x)
         share = self.share.to(q.dtype)
         return (1 - share) * (q / q.sum(dim=1, keepdim=True)) + share / q.shape[1]
@@ -250,7 +246,6 @@ class MixtureLayer(torch.nn.Module):
         self.register_buffer("weights", torch.tensor([term.weight for term in terms], dtype=torch.float64))
 
     def forward(self, logs: torch.Tensor) -> torch.Tensor:
-        """Return probabilities (n, K)."""
         q = self.weights[0].to(logs.dtype) * self.terms[0](logs)
         for i in range(1, len(self.terms)):  # not a slice: an exported program with an empty one cannot be loaded
             q = q + self.weights[i].to(logs.dtype) * self.terms[i](logs)
@@ -421,7 +416,6 @@ class ConfidenceLayer(torch.nn.Module):
         self.curve = PiecewiseLinearCurves([PiecewiseLinearCurve(confidence_map.scores, confidence_map.confidences)])
 
     def forward(self, p: torch.Tensor) -> torch.Tensor:
-        """Return probabilities (n, K)."""
         k, predicted = p.shape[1], p.argmax(dim=1, keepdim=True)
         others = p.scatter(1, predicted, 0.0)
         total = others.sum(dim=1, keepdim=True)

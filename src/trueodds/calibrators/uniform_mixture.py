@@ -71,11 +71,9 @@ class MixedMap(CalibrationMap):
         return getattr(self.base_map, name)
 
     def apply(self, P: Any) -> Array:
-        """The rows of the base map, mixed with the uniform distribution."""
         return mix_with_uniform(self.base_map.apply(P), self.share)
 
     def interval(self, P: Any) -> tuple[Array, Array] | None:
-        """The interval of the base map, mixed likewise."""
         interval = self.base_map.interval(P)
         if interval is None:
             return None
@@ -102,7 +100,6 @@ class MixedMap(CalibrationMap):
         return self.base_map.describe()
 
     def to_dict(self) -> dict[str, Any]:
-        """The parameters of the base map, and the share."""
         return {**self.base_map.to_dict(), SHARE_KEY: self.share}
 
     @classmethod

@@ -71,11 +71,9 @@ class VectorSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def is_suitable(self, n: int, k: int) -> bool:
-        """Whether there are few enough classes."""
         return super().is_suitable(n, k) and k <= _MAX_AUTO_CLASSES
 
     def fit_from_sums(self, data: SummableRows) -> VectorMap:
-        """Fit slopes and biases."""
         k = data.summary.k
         target = np.tile([1.0, 0.0], (k, 1))  # slope and bias of the identity
         start = target * initial_beta(data, self.min_prob, self.logits)
@@ -87,7 +85,6 @@ class VectorSpec(SummedSpec):
         return VectorMap(slopes.copy(), bias.copy(), self.min_prob, self.logits, optimum.n_passes, optimum.converged)
 
     def notes_from_sums(self, calibration_map: VectorMap, data: SummableRows) -> list[Note]:
-        """Notes on replaced probabilities, a missing optimum, negative slopes, and few rows without a penalty."""
         return [
             *data.summary.replaced_counts.notes(),
             *not_converged_notes(self, calibration_map),

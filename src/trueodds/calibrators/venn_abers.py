@@ -52,7 +52,6 @@ class VennAbersMap(CalibrationMap):
     curves: tuple[VennAbersCurve, ...]  # one for two classes, else one per class or per pair of classes
 
     def apply(self, P: Probabilities) -> Array:
-        """The merged probabilities, normalized."""
         apply_curves = couple_pairs if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2 else apply_one_vs_rest
         return apply_in_blocks(partial(apply_curves, self.curves), P)
 
@@ -67,12 +66,10 @@ class VennAbersMap(CalibrationMap):
         return np.stack([low for low, _ in ends], axis=1), np.stack([high for _, high in ends], axis=1)
 
     def describe(self) -> str:
-        """The number of steps."""
         curve_noun = "pairs" if self.multiclass == _ONE_VS_ONE else "curves"
         return describe_sizes([curve.size for curve in self.curves], "step", curve_noun)
 
     def check_saved(self, k: int) -> None:
-        """Check the number of curves."""
         n_pairs = k * (k - 1) // 2
         check_curve_count(self.curves, n_pairs if self.multiclass == _ONE_VS_ONE or k == 2 else k)
 
@@ -126,7 +123,6 @@ class VennAbersSpec(CalibratorSpec):
     multiclass: Annotated[str, OneOf((_ONE_VS_REST, _ONE_VS_ONE))] = _ONE_VS_REST
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> VennAbersMap:
-        """Fit the curves."""
         fit_curve = partial(fit_venn_abers_curve, scale=score_scale(P))
         P, Y, w = rows_with_weight(P, Y, w)
         w = effective_rows(w)[1]
@@ -136,7 +132,6 @@ class VennAbersSpec(CalibratorSpec):
         return VennAbersMap(self.multiclass, fit_curves_from_counts(P, Y, w, fit_curve))
 
     def notes(self, calibration_map: VennAbersMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Notes on pairs of zeros, and on pairs of classes without rows."""
         if self.multiclass != _ONE_VS_ONE or P.shape[1] == 2:
             return []
         fit_notes, n_tied_zeros = [], int((np.isneginf(to_logs(P)).sum(axis=1) > 1).sum())
@@ -170,13 +165,11 @@ class VennAbersCurve(Saved):
         return np.asarray(high / (1 - low + high))
 
     def probability_interval(self, x: Array) -> tuple[Array, Array]:
-        """p₀ and p₁ at each x (n,)."""
         low, high = self._spline_knots
         return low.evaluate_steps(x, self.low_y, right=True), high.evaluate_steps(x, self.high_y, right=False)
 
     @cached_property
     def _spline_knots(self) -> tuple[Knots, Knots]:
-        """The steps of p₀ and p₁ with lookup tables for fast evaluation."""
         return Knots(self.low_x), Knots(self.high_x)
 
     @property
@@ -233,7 +226,6 @@ def fit_pair_curves(
     """
 
     def fit_block(start: int, stop: int) -> list[Curve]:
-        """Fit the curves of the pairs from start to stop."""
         return [fit_curve(*_pair_sums(P, Y, w, *pair)) for pair in pairs[start:stop]]
 
     pairs = list(combinations(range(P.shape[1]), 2))

@@ -23,21 +23,9 @@ def kernel_regression(
 ) -> tuple[Array, Array, Array]:
     """Nadaraya-Watson regression of the outcome on the score at some points (n,), with a Gaussian kernel.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n,)
-        Points at which the curve is evaluated.
-    s, w, wy : ndarray of shape (m,)
-        Increasing scores, with Σw and Σwy at each.
-    h : float
-        Bandwidth, the standard deviation of the kernel.
-    mirrored : bool, default=True
-        Whether scores are reflected at 0 and 1; scores and points then lie in [0, 1].
-
-    Returns
-    -------
-    values, slopes, density : ndarray of shape (n,)
-        The curve, its derivative, and the density of the scores up to a factor.
+    The scores s (m,) are increasing, with Σw and Σwy at each. The bandwidth h is the standard deviation of the kernel.
+    If `mirrored`, scores are reflected at 0 and 1; scores and points then lie in [0, 1]. Returns the curve, its
+    derivative, and the density of the scores up to a factor, (n,) each.
     """
     if mirrored:
         s, w, wy = _reflect_scores(s, w, wy, h)

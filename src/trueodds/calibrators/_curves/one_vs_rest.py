@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -32,7 +31,8 @@ T = TypeVar("T")
 class ClassCurve(Protocol):
     """A map from the score of one class to its recalibrated probability, elementwise.
 
-    The score is its predicted probability, or its log odds if the attribute `scale` is "logit".
+    The score is its predicted probability, or its log odds if the attribute `scale` is "logit". If `takes_logs` is
+    True, `apply_to_logs` maps the logarithms of both probabilities of a row to both recalibrated ones, (n, 2).
     """
 
     def __call__(self, x: Array) -> Array: ...
@@ -48,16 +48,10 @@ class OneVsRest(CalibrationMap):
     curves: tuple[Any, ...]  # of ClassCurve; one for two classes, else one per class; each map states their type
 
     def apply(self, P: Probabilities) -> Array:
-        """Values of the curves, normalized."""
         return apply_in_blocks(partial(apply_one_vs_rest, self.curves), P)
 
     def check_saved(self, k: int) -> None:
-        """Check the number of curves."""
         check_curve_count(self.curves, 1 if k == 2 else k)
-
-    @abstractmethod
-    def describe(self) -> str:
-        """The curves in a few words."""
 
 
 def check_curve_count(curves: Sequence[Any], expected: int) -> None:
@@ -76,12 +70,10 @@ class IterativeOneVsRest(OneVsRest):
 
     @property
     def n_passes(self) -> int:  # type: ignore[override]
-        """The largest number of passes of any curve."""
         return max(curve.n_passes for curve in self.curves)
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
-        """Whether every curve has a finite optimum."""
         return all(curve.converged for curve in self.curves)
 
 
@@ -119,7 +111,6 @@ def fit_curves_from_sums(fit_curve: Callable[[SummableRows], Any], data: Summabl
 
 
 def _fit_class_from_sums(data: SummableRows, fit_curve: Callable[[SummableRows], Any], c: int) -> Any:
-    """Fit the curve of class c."""
     return fit_curve(data.map_rows(partial(_one_vs_rest_rows, c=c)))
 
 
@@ -133,7 +124,6 @@ class OneVsRestRows(NamedTuple):
 
 
 def _one_vs_rest_rows(data: FitData, c: int) -> OneVsRestRows:
-    """The rows of class c against the rest."""
     return OneVsRestRows(
         one_vs_rest_logs(data.P, c, data.min_prob), to_probabilities(data.P)[:, c], data.Y[:, c], data.w
     )
@@ -212,7 +202,6 @@ def fit_by_class(
             return tuple(results)
 
     def fit_block(start: int, stop: int) -> list[T]:
-        """Fit the classes from start to stop."""
         return [
             fit_rows(class_scores(P, c, score_scale(P)), (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w)
             for c in classes[start:stop]
@@ -227,7 +216,6 @@ def fit_curves_from_counts(
     """Fit curves `fit_curve(s, mass, events)` from the increasing distinct scores s, and Σw and Σwy at each."""
 
     def fit_rows(x: Array, y: Array, w: Array) -> T:
-        """Fit the curve of one class to single rows."""
         return fit_curve(*score_keys.sum_by_score(x, y, w, score_keys.argsort_scores(x)))
 
     return fit_by_class(P, Y, w, lambda keys: fit_curve(*score_keys.count_by_score(keys)), fit_rows)

@@ -40,7 +40,6 @@ class LogOddsRange:
 
     @classmethod
     def from_rows(cls, rows: LogLinearRows) -> LogOddsRange:
-        """Return the sums and ranges of the log odds of these rows."""
         return cls(rows.w @ rows.x, rows.x.min(axis=0, initial=np.inf), rows.x.max(axis=0, initial=-np.inf))
 
     def __add__(self, other: LogOddsRange) -> LogOddsRange:
@@ -92,7 +91,6 @@ class BaselineLogitFit:
         ).uncertainty()
 
     def _likelihood_ratio(self) -> float:
-        """Likelihood ratio statistic against the identity, at least 0."""
         return max(2 * (self.identity_loss - self.optimum.likelihood.value), 0.0)
 
     def _squared_weight_hessian(self) -> Array:
@@ -102,7 +100,6 @@ class BaselineLogitFit:
         return hessian
 
     def _score_vectors(self) -> ScoreVectors:
-        """Gradient contributions of the rows in memory at the optimum."""
         rows, mask = self.data.rows, self.has_parameters
         eta = np.zeros_like(rows.x)
         eta[:, mask] = rows.x[:, mask] * self.slopes + self.optimum.theta[1::2]
@@ -130,7 +127,6 @@ def fit_baseline_logits(data: SummableRows, has_parameters: Array, penalty: floa
     losses: list[float] = []  # of all evaluations, in their order
 
     def likelihood_of_rows(theta: Array, *, with_hessian: bool = True) -> Callable[[LogLinearRows], Likelihood]:
-        """Return the function that evaluates the likelihood of θ on a batch of rows."""
         return partial(_likelihood_of_rows, theta=theta, tying=tying, with_hessian=with_hessian)
 
     def sums(theta: Array, *, with_hessian: bool = True) -> Likelihood:

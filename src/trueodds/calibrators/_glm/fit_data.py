@@ -38,7 +38,6 @@ class FitData:
     def from_rows(
         cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, min_prob: float, logits: bool
     ) -> FitData:
-        """The rows that have positive weight."""
         if not w.all():
             has_weight = w > 0
             P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
@@ -47,12 +46,10 @@ class FitData:
 
     @property
     def k(self) -> int:
-        """Number of classes."""
         return self.P.shape[1]
 
     @property
     def n(self) -> int:
-        """Number of rows."""
         return len(self.w)
 
     @cached_property
@@ -73,7 +70,6 @@ class FitData:
 
     @cached_property
     def std_error_method(self) -> str:
-        """How standard errors are computed, one of `parameter_uncertainty.STD_ERROR_METHODS`."""
         return self.homogeneity.std_error_method
 
     @property
@@ -127,26 +123,21 @@ class FitDataSummary:
 
     @classmethod
     def from_fit_data(cls, data: FitData) -> FitDataSummary:
-        """Summarize one batch."""
         return cls(data.n, data.total_weight, data.class_totals, data.replaced_counts, data.homogeneity)
 
     @property
     def k(self) -> int:
-        """Number of classes."""
         return len(self.class_totals)
 
     @property
     def std_error_method(self) -> str:
-        """How standard errors would be computed in memory."""
         return self.homogeneity.std_error_method
 
     @property
     def row_weight(self) -> float:
-        """The weight of a row, if all are equal."""
         return self.homogeneity.min_weight
 
     def scale_weights(self, factor: float) -> FitDataSummary:
-        """The summary with all weights multiplied by a number."""
         homogeneity = replace(
             self.homogeneity,
             min_weight=self.homogeneity.min_weight * factor,
@@ -202,7 +193,6 @@ def apply_in_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:
     out = np.empty(P.shape)
 
     def apply_to_block(start: int, stop: int) -> None:
-        """Apply the function to the rows from start to stop."""
         out[start:stop] = apply(P[start:stop])
 
     map_blocks(apply_to_block, len(P), max(1, _PROBABILITIES_PER_BLOCK // P.shape[1]))
@@ -235,7 +225,6 @@ class SummableRows(ABC):
         return [fit(self) for fit in fits]
 
     def sum(self, f: RowFunction) -> Any:
-        """Sum a function over the rows."""
         (total,) = self.sums([f])
         return total
 
@@ -253,15 +242,12 @@ class InMemory(SummableRows):
     n_probabilities: int = 0
 
     def map_rows(self, f: RowFunction) -> InMemory:
-        """Replace the rows by f(rows)."""
         return InMemory(f(self.rows), self.summary, self.n_probabilities)
 
     def sum(self, f: RowFunction) -> Any:
-        """Evaluate the function on all rows."""
         return f(self.rows)
 
     def sums(self, functions: Iterable[RowFunction]) -> Iterable[Any]:
-        """Evaluate each function on all rows, lazily."""
         return map(self.sum, functions)
 
 
@@ -273,7 +259,6 @@ class PassCounter:
     n_passes: int = 0  # so far
 
     def __call__(self, f: RowFunction) -> Any:
-        """Sum the function over all batches, in one pass."""
         self.n_passes += 1
         return self.reduce(f)
 
@@ -294,11 +279,9 @@ class Streamed(SummableRows):
     n_probabilities: int = field(default=0, init=False)
 
     def map_rows(self, f: RowFunction) -> Streamed:
-        """Replace the rows by f(rows), which is computed in each pass."""
         return Streamed(self.reducer, self.summary, (*self.transforms, f))
 
     def sums(self, functions: Iterable[RowFunction]) -> Iterable[Any]:
-        """Sum all functions in one pass."""
         return self._sum_compositions([Composition((*self.transforms, f)) for f in functions])
 
     def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
@@ -325,7 +308,6 @@ class Streamed(SummableRows):
         return [results[i] for i in range(len(fits))]
 
     def _sum_compositions(self, compositions: Sequence[Composition]) -> tuple[Any, ...]:
-        """Sum each composition of functions over all batches, in one pass."""
         sums: Sums = self.reducer(ParallelSums(tuple(compositions)))
         return sums.values
 
@@ -363,7 +345,6 @@ class Composition:
     functions: tuple[RowFunction, ...]  # from the first to the last
 
     def __call__(self, rows: Any) -> Any:
-        """Apply the functions in turn."""
         for f in self.functions:
             rows = f(rows)
         return rows

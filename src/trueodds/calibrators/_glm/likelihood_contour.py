@@ -82,7 +82,6 @@ class LikelihoodSurface:
         )
 
     def to_tau_gamma(self, beta: Array) -> Array:
-        """τ and γ, (…, 2), of β (…, 2)."""
         return self.theta + beta @ self.beta_to_theta.T
 
     def radii(self, angles: Array, loss_increase: float, start: Array | float = 1.0) -> Array:
@@ -113,7 +112,6 @@ class LikelihoodSurface:
         return r / unit
 
     def gradients(self, beta: Array) -> Array:
-        """The gradient of F at each β (a, 2)."""
         gradient = (self.rows.w * (expit(self.eta + beta @ self.eta_by_beta) - expit(self.eta))) @ self.eta_by_beta.T
         gradient[:, 1] += float(self.slope_fixed) * beta[:, 1]
         return gradient
@@ -126,5 +124,4 @@ def _softplus_and_derivative(eta: Array) -> tuple[Array, Array]:
 
 
 def unit_vectors(angles: Array) -> Array:
-    """Unit vectors (a, 2) at these angles."""
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -52,7 +52,6 @@ class LogLinearMap(CalibrationMap):
     converged: bool = True  # whether a finite optimum was found without a slight ridge
 
     def apply(self, P: Probabilities) -> Array:
-        """The softmax of the weighted logarithms."""
         if self.weights.ndim == 2:
             return softmax(self._finite_scores(P) @ self.weights.T + self.bias)
         x: Any = P if self.logits else normalized_logs(P)
@@ -66,11 +65,9 @@ class LogLinearMap(CalibrationMap):
         return clip_logits(P, self.min_prob) if self.logits else floored_logs(P, self.min_prob)
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
-        """W and b."""
         return (SoftmaxTerm(1.0, self.weights, self.bias, self.min_prob, normalized=not self.logits),)
 
     def describe(self) -> str:
-        """The ranges of weights and biases."""
         if self.weights.ndim == 1:
             return f"slopes {format_range(self.weights)}, biases {format_range(self.bias)}"
         offdiagonal = self.weights[~np.eye(len(self.bias), dtype=bool)]
@@ -131,7 +128,6 @@ def initial_beta(data: SummableRows, min_prob: float, logits: bool = False) -> f
 
 
 def _logits_to_log_probabilities(data: FitData) -> FitData:
-    """The rows with log-probabilities in place of logits."""
     return replace(data, P=LogProbabilities(log_softmax(data.P)), logits=False)
 
 
@@ -146,26 +142,13 @@ def fit_log_linear(
 ) -> Minimum:
     """Minimize the mean loss per row plus Σ strength (θ − target)², from sums over `LogLinearRows`.
 
-    Parameters
-    ----------
-    data : SummableRows
-        Sums over `LogLinearRows`.
-    strength, target, start : ndarray of shape (K, d + 1), or (m,) with `tying`
-        Strength and center of the ridge penalty, and the first point.
-    shared_features : bool
-        θ (K, d + 1) holds the weights of each class and its bias. If True, the features of every class are the
-        logarithms of all classes (d = K, a full matrix W), or none (d = 0). If False, its own logarithm is the only
-        one (d = 1).
-    tying : ndarray of shape (K (d + 1), m), optional
-        Matrix T by which θ = Tφ depends on fewer parameters φ (m,), which are then fitted in place of θ. The first of
-        them must be a slope that all classes share, and the others the K biases, with equal penalties.
+    θ (K, d + 1) holds the weights of each class and its bias. With `shared_features` the features of every class are
+    the logarithms of all classes (d = K, a full matrix W), or none (d = 0); without, its own logarithm is the only one
+    (d = 1). `tying` (K (d + 1), m) is a matrix T by which θ = Tφ depends on fewer parameters φ (m,), which are then
+    fitted in place of θ: first a slope that all classes share, then the K biases, with equal penalties.
 
-    Returns
-    -------
-    Minimum
-        The optimal θ or φ. Parameters that the softmax does not identify (a number added to all biases or to a column
-        of W) keep the target's value. If no finite optimum exists, a slight ridge around the target is added, and
-        `converged` is False.
+    Parameters that the softmax does not identify (a number added to all biases or to a column of W) keep the target's
+    value. If no finite optimum exists, a slight ridge around the target is added, and `converged` is False.
     """
     total_weight = data.summary.total_weight
     return minimize_with_fallback(
@@ -190,7 +173,6 @@ def _minimize_penalized(
     strengths, center, initial = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
 
     def likelihood_of_rows(theta: Array, *, with_hessian: bool = True) -> Callable[[LogLinearRows], Likelihood]:
-        """Return the function that evaluates the likelihood of θ on a batch of rows."""
         return partial(
             log_linear_likelihood, theta=theta, shared_features=shared_features, tying=tying, with_hessian=with_hessian
         )
@@ -250,7 +232,6 @@ def _hessian_diagonal(rows: LogLinearRows, shared_features: bool) -> Array:
 
 
 def not_converged_notes(spec: CalibratorSpec, calibration_map: CalibrationMap) -> list[Note]:
-    """Note on a fit without a finite optimum."""
     if calibration_map.converged:
         return []
     remedy = "set a penalty" if hasattr(spec, "penalty") else "fit a calibrator with a penalty, such as vector,"
@@ -262,7 +243,6 @@ def not_converged_notes(spec: CalibratorSpec, calibration_map: CalibrationMap) -
 
 
 def small_sample_notes(spec: CalibratorSpec, n_rows: int, n_parameters: int) -> list[Note]:
-    """Note on few rows for a fit without a penalty."""
     if getattr(spec, "penalty", 0) != 0 or n_rows >= 10 * n_parameters:
         return []
     remedy = "Set a penalty, or use a simpler calibrator."
@@ -276,7 +256,6 @@ def small_sample_notes(spec: CalibratorSpec, n_rows: int, n_parameters: int) -> 
 
 
 def negative_slope_notes(spec: CalibratorSpec, slopes: Array) -> list[Note]:
-    """Note on classes whose recalibrated probability decreases with the predicted one."""
     if (slopes >= 0).all():
         return []
     remedy = "check the order of the classes" + ", or set a penalty" * hasattr(spec, "penalty")

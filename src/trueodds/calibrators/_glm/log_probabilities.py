@@ -44,14 +44,12 @@ class LogProbabilities:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(n, K)."""
         return self.values.shape
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> LogProbabilities:
-        """A subset of the rows."""
         return LogProbabilities(self.values[rows], None if self.logits is None else self.logits[rows])
 
     def log_odds(self, c: int) -> Array:

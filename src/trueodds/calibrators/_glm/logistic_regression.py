@@ -59,7 +59,6 @@ def logistic_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Arra
 
 
 def _block_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Array | None) -> Likelihood:
-    """The sums of `logistic_likelihood` over one block of rows."""
     columns = X.T
     eta = np.zeros(len(X)) if offset is None else offset.copy()
     for j, column in enumerate(columns):
@@ -153,12 +152,10 @@ def _maximize_likelihood(
 
 
 def _likelihood_of_rows(rows: LogisticRows, theta: Array) -> Likelihood:
-    """Likelihood of θ and its derivatives, summed over these rows."""
     return logistic_likelihood(rows.X, rows.y, rows.w, theta, rows.offset)
 
 
 def _smooth_targets(rows: LogisticRows, n_events: float, n_nonevents: float) -> LogisticRows:
-    """The rows with smoothed targets, given the total weights of events and non-events."""
     return rows._replace(y=_smooth_shares(rows.y, n_events, n_nonevents))
 
 
@@ -184,7 +181,6 @@ def intercept_and_score(x: Array) -> Array:
 
 
 def separation_note(n_curves: int = 1) -> Note:
-    """Note on coefficients without a finite optimum."""
     which = "" if n_curves == 1 else f" in {n_curves:,} curves"
     return Note(
         "TN515",
@@ -203,7 +199,6 @@ def curve_notes(curves: Sequence[Any]) -> list[Note]:
 
 
 def nonincreasing_curve_notes(n_nonincreasing: int, n_curves: int = 1) -> list[Note]:
-    """Note on curves that do not increase with the score."""
     if not n_nonincreasing:
         return []
     which = (
@@ -259,7 +254,6 @@ class ColumnMoments:
 
     @classmethod
     def from_rows(cls, rows: LogisticRows, intercept: bool = True) -> ColumnMoments:
-        """The moments of some rows."""
         X, y, w, _ = rows
         total, means, columns = float(w.sum()), np.zeros(X.shape[1]), np.ascontiguousarray(X.T, dtype=np.float64)
         if intercept and total > 0:
@@ -284,7 +278,6 @@ class ColumnMoments:
 
     @property
     def decorrelation(self) -> Decorrelation:
-        """The transformation to uncorrelated columns."""
         m, total = len(self.means), self.total_weight
         std, root_mean_square = np.sqrt(self.products.diagonal() / total), np.sqrt(self.squares / total)
         varies = std > _CONSTANT_COLUMN_TOLERANCE * root_mean_square

@@ -36,13 +36,11 @@ class Ridge:
     center: Array  # (m,) c
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
-        """Value and gradient (m,) of the penalty."""
         deviation = theta - self.center
         half_gradient = self.strength * deviation if self.strength.ndim == 1 else self.strength @ deviation
         return float(deviation @ half_gradient), 2 * half_gradient
 
     def add_hessian(self, hessian: Array) -> Array:
-        """The Hessian (m, m) plus that of the penalty."""
         return hessian + 2 * (np.diag(self.strength) if self.strength.ndim == 1 else self.strength)
 
 
@@ -82,29 +80,11 @@ def minimize_newton(
     approach a limit while θ grows by about one step per pass and the curvature along it decreases by a factor e: the
     search stops when less than `min_gain` nats are left to gain over all rows, and `converged` is False.
 
-    Parameters
-    ----------
-    sums : callable
-        The sums of F and its derivatives at θ (m,). One call is one pass over the rows.
-    start : ndarray of shape (m,)
-        First point.
-    ridge : Ridge, optional
-        The penalty, by default none.
-    min_gain : float, default=1e-4
-        Nats left to gain over all rows at which a diverging search stops.
-    sums_at_points : callable, optional
-        The sums at several points; with streamed rows they are taken in one pass. Used when a step is shortened.
-    fallback : ndarray of shape (m,), optional
-        Point where the search continues if it is better than `start` and the first step has to be shortened, or there
-        is no curvature: confident predictions with large errors have almost no curvature at the identity.
+    `sums` evaluates F and its derivatives at θ (m,), in one pass over the rows. `sums_at_points` evaluates several
+    points, with streamed rows in one pass, when a step is shortened. `fallback` (m,) is a point where the search
+    continues if it is better than `start` and the first step has to be shortened, or there is no curvature: confident
+    predictions with large errors have almost no curvature at the identity.
 
-    Returns
-    -------
-    Minimum
-        The minimum with its sums.
-
-    Examples
-    --------
     >>> F = lambda t: Likelihood(float((t[0] - 3) ** 2), 2 * (t - 3), np.array([[2.0]]), 1.0, 1)
     >>> minimize_newton(F, np.zeros(1)).theta.round(9).tolist()
     [3.0]
@@ -156,7 +136,6 @@ class _PenalizedLoss:
     n_passes: int = 0
 
     def evaluate(self, theta: Array) -> _LossAtPoint:
-        """Evaluate the loss in one pass."""
         return self.add_penalty(theta, self.sums(theta))
 
     def evaluate_halvings(self, theta: Array, step: Array) -> Iterator[tuple[float, _LossAtPoint]]:
@@ -176,11 +155,9 @@ class _PenalizedLoss:
         return _LossAtPoint(theta, likelihood, likelihood.value / self.total_weight + penalty, penalty_gradient)
 
     def gradient(self, point: _LossAtPoint) -> Array:
-        """The gradient (m,) of the penalized loss."""
         return point.likelihood.gradient / self.total_weight + point.penalty_gradient
 
     def hessian(self, point: _LossAtPoint) -> Array:
-        """The Hessian (m, m) of the penalized loss."""
         return self.ridge.add_hessian(point.likelihood.hessian / self.total_weight)
 
 

@@ -141,11 +141,9 @@ class ShiftScores:
     w: Array  # (n,) weights
 
     def unit_sums(self, units: IndependentUnits) -> Array:
-        """The gradient contribution of each unit, (G, 1)."""
         return units.totals(self.w * (self.q - self.y))[:, None]
 
     def hessian_vector_product(self, units: IndependentUnits, directions: Array) -> Array:
-        """The second derivative of each unit's rows times its direction, (G, 1)."""
         return self._curvatures(units)[:, None] * directions
 
     def leverages(self, units: IndependentUnits, bread: Array) -> Array:
@@ -171,24 +169,9 @@ def jackknife_covariance(
 ) -> ParameterCovariance:
     r"""Jackknife covariance: the variation of the parameters when one unit is left out.
 
-    Parameters
-    ----------
-    bread : ndarray of shape (d, d)
-        Inverse of `hessian`.
-    hessian : ndarray of shape (d, d)
-        Total Hessian H of the loss, penalty included.
-    scores : ScoreVectors or ShiftScores
-        Gradient contributions of the rows at the fitted parameters.
-    units : IndependentUnits
-        The G rows or clusters of which one at a time is left out.
+    `hessian` (d, d) is the total Hessian H of the loss, penalty included, and `bread` its inverse. `scores` are the
+    gradient contributions of the rows at the fitted parameters, and `units` the G rows or clusters.
 
-    Returns
-    -------
-    ParameterCovariance
-        The covariance and the effective number of units.
-
-    Notes
-    -----
     .. math:: V = \frac{G-1}{G} \sum_g z_g z_g^\top, \qquad z_g = (H - B_g)^{-1} s_g
 
     Here s is the score (gradient) of a unit, B its Hessian, and z the step of the parameters when it is left out. The
@@ -200,11 +183,7 @@ def jackknife_covariance(
     where G* is the smaller of two numbers. For units of unequal sizes it is (Σh)²/Σh² with the leverages h. For single
     dominating units it is (d + 2)d/Σ|u|⁴ with the whitened steps u, which is the number of units if steps are normal.
 
-    Cost: O(nK) per step, O(nK²) for h.
-
-    References
-    ----------
-    .. [1] Bell & McCaffrey (2002). The effective number of units is our own.
+    Cost: O(nK) per step, O(nK²) for h. Source: Bell & McCaffrey (2002). The effective number of units is our own.
     """
     unit_scores = scores.unit_sums(units)
     z = _leave_one_out_steps(bread, hessian, scores, units, unit_scores)
@@ -263,12 +242,10 @@ class IndependentUnits:
 
     @classmethod
     def from_rows(cls, w: Array) -> IndependentUnits:
-        """Make each row a unit."""
         return cls(np.arange(len(w)), int((w > 0).sum()))
 
     @classmethod
     def from_clusters(cls, w: Array, cluster: Array) -> IndependentUnits:
-        """Make the rows of each cluster a unit."""
         names, unit_of_row = np.unique(cluster, return_inverse=True)
         return cls(unit_of_row.reshape(-1), int((np.bincount(unit_of_row.reshape(-1), w > 0, len(names)) > 0).sum()))
 

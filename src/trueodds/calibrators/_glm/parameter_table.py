@@ -154,7 +154,6 @@ class ParameterTable:
 
 
 def _format_interval(limits: Array) -> str:
-    """Text of an interval, such as `[0.630, 0.740]`."""
     return f"[{format_parameter(limits[0])}, {format_parameter(limits[1])}]"
 
 
@@ -277,7 +276,6 @@ def describe_uncertainty(uncertainty: ParameterUncertainty | None, method: str) 
 
 
 def _count_classes(uncertainty: ParameterUncertainty) -> int:
-    """Number of classes with standard errors."""
     return 0 if uncertainty.covariance is None else len(uncertainty.covariance)
 
 

@@ -88,7 +88,6 @@ class ParameterUncertainty(Saved):
         return critical_value(self.effective_units)
 
     def wald_pvalue(self, statistic: float) -> float:
-        """P-value of a class's Wald statistic."""
         return upper_tail(statistic, PARAMETERS_PER_CLASS, self.effective_units)
 
     def check_saved(self, k: int) -> None:
@@ -156,7 +155,6 @@ class FitEvidence:
         )
 
         def make_uncertainty(method: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
-            """The result with this method, or reason why there are no standard errors."""
             return ParameterUncertainty(
                 std_error_method=method,
                 covariance=V,

@@ -18,7 +18,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.diagrams.murphy_curves import MurphyCurve
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.distinct_scores import DistinctScoreError
-from trueodds.hypotests.risk_groups import quantile_groups
+from trueodds.hypotests.hosmer_lemeshow import quantile_groups
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.selective_risk import selective_risk
 from trueodds.reports.standard_measures import auc_with_se

@@ -133,7 +133,7 @@ def by_group(
     misleading; the intervals account for this (MOVER [2]_, as in `compare`). `widest` has for each column the two
     subgroups whose difference is most significant, with an interval for the largest true gap that accounts for the
     selection. The multicalibration error [3]_ is described at
-    `trueodds.hypotests.multicalibration.MulticalibrationError`.
+    `trueodds.hypotests.group_tests.MulticalibrationError`.
 
     With `max_groups`, the family-wise error rate still holds over all subgroups: those that are not examined are never
     called miscalibrated, and the probability that one of them would have had a p-value as small as p is at most their

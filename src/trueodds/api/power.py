@@ -159,7 +159,7 @@ def power(
     check_power_settings(test, estimator, width, {"n": n, "effect": effect} | plan_settings)
     plan = PowerPlan(n, power, effect, alpha, **plan_settings)
     if width is not None and test != DEFAULT:
-        from trueodds.hypotests._power.coefficient_width import rows_for_coefficient_width
+        from trueodds.hypotests._power.interval_width import rows_for_coefficient_width
 
         # `check_power_settings` has refused every other test.
         cox = resolve_method(TESTS, HypothesisTest, test, settings)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -16,21 +17,21 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
-from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest
-from trueodds.hypotests.consistency_verdict import (
-    exact_verdict,
-    lens_result_from_draws,
-    statistic_settings,
-    verdict_from_draws,
-    verdict_from_rows,
-)
-from trueodds.hypotests.null_draws import draw_null_statistics
-from trueodds.hypotests.votes import prepare_votes
+from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest, independence_notes
+from trueodds.hypotests.multiple_testing import family_pvalue, insufficient_draws_notes
+from trueodds.hypotests.null_draws import draw_null_statistics, min_cluster_pvalue, prepare_votes
+from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description
+from trueodds.resampling.estimate import notes_on_edges
+from trueodds.resampling.null_distribution import (
+    DRAWN_LABELS_TEXT,
+    SIGN_FLIPS_TEXT,
+    enumerate_labelings,
+    null_description,
+)
 from trueodds.resampling.null_draws_by_bin import can_draw_by_bin
-from trueodds.resampling.pvalues import pvalue
+from trueodds.resampling.pvalues import exact_pvalues, pvalue
 from trueodds.resampling.tally_estimates import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally
 
@@ -194,3 +195,265 @@ def _accepted_settings(estimator_name: str) -> tuple[str, ...]:
     """Names of the settings of an estimator."""
     estimator = ESTIMATORS.load(estimator_name)
     return estimator.setting_names()
+
+
+ALL_LABELINGS = "every labeling has its predicted probability, with independent rows"
+
+
+def statistic_settings(statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
+    """Settings of the statistic that are equal for all views of all lenses.
+
+    The numbers of bins differ between views, and the default partition between binary and joint views.
+    """
+    settings = statistic.settings_used(estimands[0].views[0])
+    if len(estimands) == 1 and len(estimands[0].views) == 1:
+        return settings
+    same_partition = all(estimand.views[0].joint == estimands[0].views[0].joint for estimand in estimands)
+    return {
+        key: value
+        for key, value in settings.items()
+        if not key.endswith(("_bins", "_bin")) and (same_partition or key != "partition")
+    }
+
+
+@dataclass(frozen=True)
+class LensResult:
+    """Test result of one lens."""
+
+    statistic: float  # aggregated over the views
+    pvalue: float  # p-value of the statistic
+    null_mean: float  # mean of the statistic under the null
+    losses: Array  # (views,) losses of the views
+    loss_draws: Array  # (views, B) their null draws
+    family_pvalue: float | None  # p-value of the family of views; None for a single view
+    parts: dict[str, dict[str, float]]  # results by view; empty for a single view
+
+
+def verdict_from_rows(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    draws_by_null: Sequence[Sequence[Array]],
+    null: str,
+    settings: dict[str, Any],
+    notes: Sequence[Note] = (),
+) -> Verdict:
+    """Verdict on rows from the draws of `draw_null_statistics`; the larger p-value of two null distributions.
+
+    `null` describes the first of the null distributions.
+    """
+    edge_notes = [note for estimand in estimands for note in notes_on_edges(preds, estimand)]
+    is_joint, notes = preds.kind != "multilabel", [*notes, *independence_notes(preds), *edge_notes]
+    verdicts = [
+        verdict_from_draws(
+            estimands,
+            draws,
+            null,
+            settings,
+            notes,
+            joint_views=is_joint,
+            joint_lenses=is_joint,
+            null_min_pvalue=min_cluster_pvalue(preds),
+        )
+        for draws in draws_by_null
+    ]
+    return functools.reduce(_take_larger_pvalues, verdicts)
+
+
+def _take_larger_pvalues(first: Verdict, second: Verdict) -> Verdict:
+    """The first of two verdicts on the same hypotheses, with the larger of both p-values everywhere."""
+    parts = {
+        name: {**part, **{key: max(part[key], second.parts[name][key]) for key in ("pvalue", "holm")}}
+        for name, part in first.parts.items()
+    }
+    family_pvalues = [p for p in (first.family_pvalue, second.family_pvalue) if p is not None]
+    return replace(
+        first,
+        pvalue=max(first.pvalue, second.pvalue),
+        family_pvalue=max(family_pvalues) if family_pvalues else None,
+        parts=parts,
+    )
+
+
+def verdict_from_draws(
+    estimands: Sequence[Estimand],
+    draws: Sequence[Array],
+    null: str,
+    settings: dict[str, Any],
+    notes: Sequence[Note],
+    *,
+    joint_views: bool,
+    joint_lenses: bool,
+    null_min_pvalue: float = 0.0,
+) -> Verdict:
+    """Verdict from the observed statistics and their null draws (views, B), for the test and for the audit report.
+
+    `joint_views` and `joint_lenses` say whether the draws of the views of a lens, and of the lenses, are joint: made
+    from the same labels. If they are not, the family-wise p is Holm's. `null_min_pvalue` is the smallest p-value that
+    the null distribution allows; 1/(1 + B) is used if that is larger.
+    """
+    lens_results = [
+        lens_result_from_draws(estimand, lens_draws, joint=joint_views)
+        for estimand, lens_draws in zip(estimands, draws, strict=True)
+    ]
+    min_pvalue = max(1 / (1 + draws[0].shape[1]), null_min_pvalue)
+    notes = list(notes)
+    for estimand in estimands:
+        if len(estimand.views) == 1:
+            notes += [note for note in estimand.estimator.notes(estimand.views[0]) if note.code == "TN107"]
+    n_claims = max(len(estimands), *(len(estimand.views) for estimand in estimands))
+    notes += insufficient_draws_notes(n_claims, draws[0].shape[1])
+    if len(estimands) == 1:
+        min_lens_pvalue = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
+        return build_verdict(estimands, lens_results, lens_results[0].pvalue, min_lens_pvalue, null, settings, notes)
+    pvalue_of_family = min(holm([result.pvalue for result in lens_results]))
+    if joint_lenses:
+        # Every view of every lens is a hypothesis of the family, so one miscalibrated class is not averaged out.
+        observed = np.concatenate([result.losses for result in lens_results])
+        pvalue_of_family = family_pvalue(observed, np.concatenate([result.loss_draws for result in lens_results]))
+    else:
+        min_pvalue = min(1.0, min_pvalue * sum(len(estimand.views) for estimand in estimands))
+    return build_verdict(estimands, lens_results, pvalue_of_family, min_pvalue, null, settings, notes)
+
+
+def build_verdict(
+    estimands: Sequence[Estimand],
+    lens_results: Sequence[LensResult],
+    pvalue: float,
+    min_pvalue: float | None,
+    null: str,
+    settings: dict[str, Any],
+    notes: Sequence[Note],
+) -> Verdict:
+    """Verdict on one lens, or on a family; statistic and effect are those of the lens with the smallest p-value."""
+    unique_notes = tuple(dict.fromkeys(notes))
+    if len(estimands) == 1:
+        (result,) = lens_results
+        return Verdict(
+            test="consistency",
+            lens=str(estimands[0].lens),
+            statistic=result.statistic,
+            pvalue=pvalue,
+            n=estimands[0].n_rows,
+            null=null,
+            min_pvalue=min_pvalue,
+            family_pvalue=result.family_pvalue,
+            effect=result.statistic - result.null_mean,
+            parts=result.parts,
+            settings=settings,
+            notes=unique_notes,
+        )
+    adjusted = holm([result.pvalue for result in lens_results])
+    parts = {
+        str(estimand.lens): {
+            "statistic": result.statistic,
+            "pvalue": result.pvalue,
+            "holm": p,
+            "noise_floor": result.null_mean,
+        }
+        for estimand, result, p in zip(estimands, lens_results, adjusted, strict=True)
+    }
+    strongest = lens_results[int(np.argmin([np.nan_to_num(result.pvalue, nan=1.0) for result in lens_results]))]
+    return Verdict(
+        test="consistency",
+        lens="family",
+        statistic=strongest.statistic,
+        pvalue=pvalue,
+        n=estimands[0].n_rows,
+        null=null,
+        min_pvalue=min_pvalue,
+        family_pvalue=pvalue,
+        effect=strongest.statistic - strongest.null_mean,
+        parts=parts,
+        settings=settings,
+        notes=unique_notes,
+    )
+
+
+def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
+    """Verdict from the statistics of all possible labelings: the p-value is exact and has no lower limit."""
+    values, probabilities = enumerate_labelings(preds, estimands)
+    lens_results = [
+        _exact_lens_result(estimand, estimand_values, probabilities)
+        for estimand, estimand_values in zip(estimands, values, strict=True)
+    ]
+    observed = np.concatenate([result.losses for result in lens_results])
+    all_values = np.concatenate([result.loss_draws for result in lens_results])
+    _, joint_pvalue = exact_pvalues(observed, all_values, probabilities)
+    overall_pvalue = lens_results[0].pvalue if len(lens_results) == 1 else joint_pvalue
+    return build_verdict(
+        estimands, lens_results, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds)
+    )
+
+
+def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) -> LensResult:
+    """Exact test result of one lens from the statistics of all labelings (views, L) and their probabilities (L,)."""
+    observed_values, as_loss = estimand.values, estimand.estimator.as_loss
+    null_mean = float(estimand.combine_views(values) @ probabilities)
+    (overall_pvalue,), _ = exact_pvalues(
+        np.array([estimand.combine_views(as_loss(observed_values))]),
+        estimand.combine_views(as_loss(values))[None],
+        probabilities,
+    )
+    view_pvalues, joint_pvalue = exact_pvalues(as_loss(observed_values), as_loss(values), probabilities)
+    parts: dict[str, dict[str, float]] = {}
+    family_p: float | None = None
+    if len(estimand.views) > 1:
+        family_p = joint_pvalue
+        parts = {
+            view.name: {
+                "statistic": float(value),
+                "pvalue": p,
+                "holm": adjusted_pvalue,
+                "noise_floor": float(view_values @ probabilities),
+            }
+            for view, value, p, adjusted_pvalue, view_values in zip(
+                estimand.views, observed_values, view_pvalues, holm(view_pvalues), values, strict=True
+            )
+        }
+    return LensResult(
+        statistic=float(estimand.combine_views(observed_values)),
+        pvalue=overall_pvalue,
+        null_mean=null_mean,
+        losses=as_loss(observed_values),
+        loss_draws=as_loss(values),
+        family_pvalue=family_p,
+        parts=parts,
+    )
+
+
+def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> LensResult:
+    """Test result of one lens from its draws (views, B), with its views as parts if there are several.
+
+    `joint` says whether the draws of the views are joint: made from the same labels.
+    """
+    observed_values = estimand.values
+    losses, loss_draws = estimand.estimator.as_loss(observed_values), estimand.estimator.as_loss(draws)
+    combined_pvalue = pvalue(float(estimand.combine_views(losses)), estimand.combine_views(loss_draws))
+    result = LensResult(
+        statistic=float(estimand.combine_views(observed_values)),
+        pvalue=combined_pvalue,
+        null_mean=float(estimand.combine_views(draws).mean()),
+        losses=losses,
+        loss_draws=loss_draws,
+        family_pvalue=None,
+        parts={},
+    )
+    if len(estimand.views) == 1:
+        return result
+    view_pvalues = [pvalue(float(loss), view_draws) for loss, view_draws in zip(losses, loss_draws, strict=True)]
+    adjusted = holm(view_pvalues)
+    parts = {
+        view.name: {
+            "statistic": float(value),
+            "pvalue": p,
+            "holm": adjusted_pvalue,
+            "noise_floor": float(view_draws.mean()),
+        }
+        for view, value, p, adjusted_pvalue, view_draws in zip(
+            estimand.views, losses, view_pvalues, adjusted, loss_draws, strict=True
+        )
+    }
+    family_p = family_pvalue(losses, loss_draws) if joint else min(adjusted)
+    # The labels of a multilabel row may be dependent, but their draws are not. The null distribution of a sum over
+    # labels is therefore unknown, and the p-value of the lens is that of the family of its views.
+    return replace(result, pvalue=combined_pvalue if joint else family_p, family_pvalue=family_p, parts=parts)

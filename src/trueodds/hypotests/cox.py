@@ -15,9 +15,9 @@ from trueodds.hypotests._glm.calibration_regression import TESTED_PARTS, Calibra
 from trueodds.hypotests._glm.logistic import LogisticForm
 from trueodds.hypotests._glm.logits import MinProb
 from trueodds.hypotests.base import clustered_redraw_note
+from trueodds.hypotests.null_draws import has_vote_shares
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
-from trueodds.hypotests.votes import has_vote_shares
 from trueodds.lenses.view import View
 
 _TESTED_PART_TEXTS = {"joint": "", "in-the-large": "calibration-in-the-large 0 given slope 1: "}

@@ -1,22 +1,22 @@
-"""The Hosmer-Lemeshow test: observed against expected outcome counts in groups of similar predicted risk.
-
-The groups and their χ² statistics are those of `GroupResiduals` in risk_groups.py.
-"""
+"""The Hosmer-Lemeshow test: observed against expected outcome counts in groups of similar predicted risk."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import chdtrc
 
+from trueodds.binning.sorted_scores import SortedScores
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, Integer, OneOf, check
+from trueodds.core.typing import Array
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.risk_groups import GroupResiduals
 from trueodds.hypotests.spiegelhalter import impossible_outcomes
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
+from trueodds.kernels.bins import Bins, sums_by_cell
 from trueodds.lenses.view import View
 
 FORMS = ("auto", "pearson", "exact")
@@ -224,3 +224,183 @@ def _chi_square_pvalue(df: int, x: float) -> float:
     if np.isinf(x):
         return 0.0
     return float(chdtrc(df, x)) if df > 0 else 1.0
+
+
+TIE_TOLERANCE = 1e-12  # relative difference up to which weights count as equal
+
+
+def quantile_groups(s: Array, w: Array, n: Array, n_groups: int) -> tuple[Array, int]:
+    """Return the group of each row, (rows,), and the number of nonempty groups, cut at score quantiles, right-closed.
+
+    The cuts are the quantiles i/n_groups of the scores s (rows,) with linear interpolation (type 7 of Hyndman & Fan);
+    equal cuts are merged. The weights are w (rows,), and an entry may be a cell of n (rows,) rows. If all rows have the
+    same weight, rows are counted. Otherwise a cut is midway between the score where the cumulative weight reaches its
+    share and the next score. The group of a row without weight is arbitrary.
+
+    >>> quantile_groups(np.array([0.1, 0.2, 0.2, 0.9]), np.ones(4), np.ones(4), 2)
+    (array([0, 0, 0, 1]), 2)
+    """
+    mask = w > 0
+    scores, weights, n_rows = np.asarray(s, dtype=np.float64)[mask], w[mask], n[mask]
+    weight_per_row = weights.sum() / n_rows.sum()
+    counts_rows = bool((np.abs(weights - weight_per_row * n_rows) <= TIE_TOLERANCE * weights).all())
+    sorted_scores = SortedScores(scores, np.zeros(len(scores)), n_rows if counts_rows else weights)
+    i = np.arange(1, n_groups)
+    if counts_rows:
+        # Integer arithmetic: a quantile that equals a score must be exact, because that score lies in the lower group.
+        position = i * (round(n_rows.sum()) - 1)
+        lower, fraction = position // n_groups, position % n_groups / n_groups
+        lower_score, upper_score = sorted_scores.scores_at_weight(lower + 1.0)
+    else:
+        fraction = np.full(len(i), 0.5)
+        lower_score, upper_score = sorted_scores.scores_at_weight(i * weights.sum() / n_groups)
+    thresholds = lower_score + fraction * (upper_score - lower_score)
+    edges = np.unique(np.concatenate(([scores.min()], thresholds, [scores.max()])))
+    if len(edges) == 1:
+        return np.zeros(len(s), dtype=np.int64), 1
+    group = np.asarray(Bins(edges).index(np.asarray(s, dtype=np.float64)), dtype=np.int64)
+    occupied = np.unique(group[mask])  # with fewer rows than cuts, some groups are empty
+    return np.minimum(np.searchsorted(occupied, group), len(occupied) - 1), len(occupied)
+
+
+# Eigenvalues of the normalized Laplacian (at most 2) up to this belong to directions without variance.
+MAX_ZERO_EIGENVALUE = 1e-10
+RESIDUAL_TOLERANCE = 1e-12  # tolerance of a sum of residuals, relative to the weight of the group
+
+
+@dataclass(frozen=True)
+class GroupResiduals:
+    """Risk groups, the expected counts of their m outcomes, and the quadratic form of the residuals.
+
+    A binary view has m = 2 outcomes, the event last. The statistic is X² = Σ_g d_gᵀ F_g d_g with the residuals d = Σw(y
+    − p) of the outcomes of a group and its symmetric matrix F, which `form` contains. If an outcome has variance 0 in
+    its group, a residual larger than its `tolerance` makes the statistic infinite.
+    """
+
+    index: Array  # (rows,) group of each row
+    n: Array  # (groups,) number of rows
+    w: Array  # (groups,) Σw
+    effective_n: Array  # (groups,) effective sample size
+    predicted: Array  # (groups, m) mean prediction
+    variance: Array  # (groups,) the sum over outcomes of the null variance of Σw(y − p)
+    form: Array  # (groups, m, m) matrix of the quadratic form
+    tolerance: Array  # (groups, m) largest |d| due to rounding, infinite if the outcome has a positive variance
+    df: int  # degrees of freedom: the sum of the ranks of the forms
+
+    @classmethod
+    def from_view(cls, view: View, bins: int, *, exact: bool, baseline: int) -> GroupResiduals:
+        """Create the groups of a view, cut by the score, or for vectors by 1 − the probability of the baseline outcome.
+
+        `bins` is the requested number of groups. `exact` chooses the exact form of the statistic, otherwise Pearson's.
+        """
+        if view.joint:
+            score = 1 - view.partition_values[:, baseline].astype(np.float64)
+        else:
+            score = view.rank_scores if view.has_rounded_ranks else view.partition_values
+        index, size = quantile_groups(score, view.w, view.n, bins)
+        w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
+        p = view.P
+        predicted = sums_by_cell(index, p, size, view.w) / w[:, None]
+        if view.joint:
+            variance = sums_by_cell(index, np.maximum(p * (1 - p), 0.0), size, view.sums("ww")).sum(axis=1)
+        else:
+            variance = 2 * np.bincount(index, np.maximum(view.sums("wwv"), 0.0), size)
+        if exact:
+            forms = [_exact_form(_cross_products(view, p, np.flatnonzero(index == g))) for g in range(size)]
+        else:
+            forms = [_pearson_form(mean, squared) for mean, squared in zip(predicted, ww, strict=True)]
+        form, has_variance, ranks = (np.array(x) for x in zip(*forms, strict=True))
+        rounding = sums_by_cell(index, np.abs(p - np.rint(p)), size, view.w) + RESIDUAL_TOLERANCE * w[:, None]
+        if not view.joint:  # both outcomes have the same absolute residual
+            rounding = np.broadcast_to(rounding.max(axis=1, keepdims=True), rounding.shape)
+        tolerance = np.where(has_variance, np.inf, rounding)
+        return cls(index, n, w, w**2 / ww, predicted, variance, form, tolerance, int(ranks.sum()))
+
+    @property
+    def size(self) -> int:
+        return len(self.w)
+
+    def statistic(self, _w: Array, wp: Array, wy: Array) -> Array:
+        """Return X², the quadratic form summed over groups, (…), from Σwp and Σwy (…, groups) or (…, groups, m)."""
+        residuals = self.residuals(wp, wy)
+        quadratic_form = np.zeros(residuals.shape[:-2])
+        with np.errstate(over="ignore"):  # X² of variances near 0 may be infinite
+            for g, form in enumerate(self.form):
+                quadratic_form += ((residuals[..., g, :] @ form) * residuals[..., g, :]).sum(axis=-1)
+        return np.where((np.abs(residuals) > self.tolerance).any(axis=(-2, -1)), np.inf, quadratic_form)
+
+    def residuals(self, wp: Array, wy: Array) -> Array:
+        """Return Σw(y − p) of each outcome, (…, groups, m), from Σwp and Σwy (…, groups) or (…, groups, m)."""
+        d = wy - wp
+        has_outcome_axis = d.ndim > 2 and d.shape[-1] == self.predicted.shape[1]
+        return d if has_outcome_axis else np.stack([-d, d], axis=-1)
+
+    def excess_gap(self, residuals: Array) -> float:
+        """Return the root mean squared gap of the groups minus its null expectation; 0 if that is negative.
+
+        The gap of vectors is their Euclidean distance over √2, which for two outcomes equals the difference of one of
+        them.
+        """
+        squared = ((residuals**2).sum(axis=1) - self.variance) / (2 * self.w**2)
+        return float(np.sqrt(max(0.0, float(self.w @ squared / self.w.sum()))))
+
+    def expected(self) -> Array:
+        """Return the expected counts, by effective sample size, of the outcomes with positive variance."""
+        return np.asarray((self.effective_n[:, None] * self.predicted)[np.isinf(self.tolerance)])
+
+    def group_table(self, residuals: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
+        """Return rows, mean prediction, expected and observed count of each group, for the event or all but baseline.
+
+        `residuals` (groups, m) are the observed ones; `baseline` is None for a binary view.
+        """
+        if baseline is None:
+            predicted, residual = self.predicted[:, 1], residuals[:, 1]
+        else:
+            predicted, residual = 1 - self.predicted[:, baseline], -residuals[:, baseline]
+        return {
+            f"group {g + 1}": {
+                "n": float(self.n[g]),
+                "predicted": float(predicted[g]),
+                "expected": float(self.w[g] * predicted[g]),
+                "observed": float(self.w[g] * predicted[g] + residual[g]),
+            }
+            for g in range(self.size)
+        }
+
+
+def _cross_products(view: View, p: Array, rows: Array) -> Array:
+    """Σw² p_k p_l for k ≠ l, (m, m): the negative null covariances. Row sums equal the variances."""
+    if not view.joint:
+        return np.maximum(view.sums("wwv")[rows].sum(), 0.0) * np.array([[0.0, 1.0], [1.0, 0.0]])
+    weighted = np.sqrt(view.sums("ww")[rows])[:, None] * p[rows]
+    products: Array = weighted.T @ weighted
+    np.fill_diagonal(products, 0.0)
+    return products
+
+
+def _exact_form(cross_products: Array) -> tuple[Array, Array, int]:
+    """Return a generalized inverse (m, m) of the null covariance, which outcomes have variance (m,), and the rank.
+
+    The null covariance has the variances on its diagonal and minus the `cross_products` (m, m) elsewhere. It is the
+    Laplacian of a graph whose nodes are the outcomes and whose edges join outcomes that are possible in the same row.
+    Its rank is the number of outcomes minus the number of connected components of the graph. It is scaled to unit
+    variances before its eigenvalues are compared with 0, so that rare outcomes count as much as frequent ones.
+    """
+    variance = cross_products.sum(axis=1)
+    has_variance = variance > 0
+    scale = np.where(has_variance, 1 / np.sqrt(np.where(has_variance, variance, 1.0)), 0.0)
+    values, vectors = np.linalg.eigh(np.diag(has_variance.astype(np.float64)) - scale[:, None] * cross_products * scale)
+    mask = values > MAX_ZERO_EIGENVALUE
+    root = scale[:, None] * vectors[:, mask] / np.sqrt(values[mask])
+    return root @ root.T, has_variance, int(mask.sum())
+
+
+def _pearson_form(predicted: Array, sum_of_squared_weights: float) -> tuple[Array, Array, int]:
+    """Return the matrix of Pearson's form, which outcomes have variance, and the rank, as `_exact_form`.
+
+    The form is Σ_k d_k² / (Σw² p_k), which is exact if all rows of a group have the predictions `predicted` (m,).
+    """
+    variance = sum_of_squared_weights * predicted
+    has_variance = variance >= np.finfo(float).tiny  # the reciprocal of a smaller one would be infinite
+    form = np.diag(np.where(has_variance, 1 / np.where(has_variance, variance, 1.0), 0.0))
+    return form, has_variance, max(int(has_variance.sum()) - 1, 0)

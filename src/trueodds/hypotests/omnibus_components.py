@@ -14,7 +14,7 @@ import numpy as np
 
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.core.typing import Array
-from trueodds.hypotests.votes import has_vote_shares
+from trueodds.hypotests.null_draws import has_vote_shares
 from trueodds.kernels import map_items
 from trueodds.kernels.variance_splits import nested_cells, nested_squares
 from trueodds.lenses.view import View

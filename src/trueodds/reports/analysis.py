@@ -17,8 +17,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.observed_expected import CalibrationInTheLarge
-from trueodds.hypotests.consistency import Consistency
-from trueodds.hypotests.consistency_verdict import lens_result_from_draws
+from trueodds.hypotests.consistency import Consistency, lens_result_from_draws
 from trueodds.hypotests.group_results import BEYOND_MAX_GROUPS, Group
 from trueodds.hypotests.group_status import (
     classify_status,

@@ -19,7 +19,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests._glm.calibration_regression import Coefficient
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.votes import has_vote_shares
+from trueodds.hypotests.null_draws import has_vote_shares
 from trueodds.kernels import map_blocks
 from trueodds.kernels.parallel import VALUES_PER_ROW_BLOCK
 from trueodds.lenses.lens_by_name import default_lens

@@ -20,8 +20,7 @@ from trueodds.hypotests.group_status import (
     crossing_order,
     group_partitions,
 )
-from trueodds.hypotests.group_tests import GroupPValues
-from trueodds.hypotests.multicalibration import MulticalibrationError
+from trueodds.hypotests.group_tests import GroupPValues, MulticalibrationError
 from trueodds.kernels.holm import holm
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import accuracy

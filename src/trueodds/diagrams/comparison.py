@@ -14,7 +14,8 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_level, format_percent
+from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.marks import Line, Mark, PanelSize, Points, Segments
 from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, BinnedPlot
 from trueodds.diagrams._style.styling import MAX_PANELS
@@ -307,138 +308,73 @@ class ComparisonDiagram(model_strips_and_table.DiagramWithStrips, BinnedPlot):
         return 5.8, model_strips_and_table.figure_height(self, 5.8, 4.7, self.strip_height, table_height, plot_height)
 
     def default_title(self) -> str:
-        """The question that the diagram answers, its default title."""
+        """The question that the diagram answers."""
         if len(self.names) == 1:
             return super().default_title()
         return "Which model is better calibrated, and where?"
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """The models, bars and hollow marks."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        entries: list[tuple[Any, str]] = []
-        has_bars = self.settings["bars"] is not None and self.has("bars")
-        for i, name in enumerate(self.names):
-            style: dict[str, Any] = {"linestyle": LINE_STYLES[i] if self.has("lines") else "none"}
-            if self.has("marks"):
-                style |= {"marker": MARKERS[i], "markersize": 5}
-            elif has_bars and not self.has("lines"):
-                style = {"linestyle": "-"}  # the bars alone have the model's color
-            # Skip entries that would have neither a line nor a mark.
-            if has_bars or self.has("lines") or self.has("marks"):
-                entries.append((Line2D([], [], color=COLORS[i], linewidth=1.2, **style), legend_name(name)))
-            elif self.has("strip"):
-                entries.append((Patch(facecolor=COLORS[i], alpha=0.55), legend_name(name)))
-        level = format_level(self.settings["level"])
-        if self.settings["bars"] is not None:
-            is_consistency = self.settings["bars"] == "consistency"
-            if self.has("bars"):
-                bar_label = f"{level} consistency bar" if is_consistency else f"{level} interval"
-                entries.append(
-                    (Line2D([], [], color=styling.MUTED_COLOR, linewidth=5 if is_consistency else 1.3), bar_label)
-                )
-            if self.has("marks"):
-                hollow_marker = Line2D(
-                    [],
-                    [],
-                    linestyle="none",
-                    marker="o",
-                    markersize=5,
-                    color=styling.MUTED_COLOR,
-                    markerfacecolor="white",
-                )
-                entries.append((hollow_marker, "hollow: not significant"))
-        if self.has("strip"):
-            entries.append((Patch(facecolor=styling.MUTED_COLOR, alpha=0.55), "predictions"))
-        return entries
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        rows, panel_row = self.rows(panel), self.panel_values(panel)
-        size = styling.font_size(ax)
-        low, high = float(panel_row["y_low"]), float(panel_row["y_high"])
-        self.draw_axes(ax, low, high)
-        if self.has("diagonal"):
-            self.draw_calibration_line(ax)
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """Line, marks and bars of each model, the line of perfect calibration, strips, and the table of numbers."""
+        rows, n_models = self.rows(panel), len(self.names)
         tables_by_model = [select_part_of_model(rows, name, "bin") for name in self.names]
-        for i, table in enumerate(tables_by_model):
-            self._draw_model(ax, i, table, low, high)
-        if self.has("strip"):
-            model_strips_and_table.draw_strips(ax, tables_by_model, self.strip_height, float(panel_row["tallest"]))
-        has_table = self.has("numbers") and len(self.names) > 1 and len(self.panels["view"]) == 1
-        if has_table and model_strips_and_table.number_table_fits(ax, len(self.names)):
-            self._draw_number_table(ax, rows, size - 0.5)
+        marks_by_model = [self._model_marks(i, table, panel, size) for i, table in enumerate(tables_by_model)]
+        # In the legend, the models come before what they have in common.
+        marks = [mark for marks_of_a_kind in zip(*marks_by_model, strict=True) for mark in marks_of_a_kind]
+        strips = self.strips(tables_by_model, float(self.panels["tallest"][panel]))
+        if not any(map(self.has, ("bars", "lines", "marks"))):
+            for strip, name in zip(strips, self.names, strict=False):
+                strip.label, strip.key = legend_name(name), {}  # the strips alone have the colors of the models
+        marks += [self.calibration_line(), *strips]
+        if n_models > 1 and len(self.panels["view"]) == 1:
+            font_size = size.font_size - 0.5
+            columns = self._number_columns(rows, font_size)
+            marks.append(model_strips_and_table.NumberTable(self.names, columns, font_size))
+        return marks
 
-    def _draw_model(self, ax: Any, i: int, rows: Mapping[str, Array], low: float, high: float) -> None:
-        """Draw the bins of model number i: bars, line and marks, shifted sideways so that models do not overlap."""
-        from matplotlib.transforms import ScaledTranslation
+    def _model_marks(self, i: int, rows: Mapping[str, Array], panel: int, size: PanelSize) -> list[Mark]:
+        """The bins of model number i: line, marks and bars, shifted sideways so that models do not overlap."""
+        color, (y, bottom, top), is_wide = COLORS[i], self.marker_positions(rows), size.width > 3.4
+        step = (i - (len(self.names) - 1) / 2) * MODEL_OFFSET * (1.0 if is_wide else 0.5)
+        points_per_unit = styling.POINTS_PER_INCH * size.width / np.ptp(styling.PROBABILITY_LIMITS)
+        x, name = rows["mean_prediction"] + step / points_per_unit, legend_name(self.names[i])
+        line: dict[str, Any] = {"color": color, "linestyle": LINE_STYLES[i], "linewidth": 1.0, "alpha": 0.8}
+        line |= {"key": {"linewidth": 1.2, "alpha": 1}, "zorder": 3.2}
+        point: dict[str, Any] = {"layer": "marks", "marker": MARKERS[i], "color": color, "zorder": 4}
+        point |= {"markersize": 5.0 if is_wide else 3.4, "markeredgewidth": 1.2 if is_wide else 0.8}
+        marks: list[Mark] = [
+            Line(x, y, layer="lines", label=name, **line),
+            Points(x, y, label=name, key={"markersize": 5}, **point),
+        ]
+        if self.settings["bars"] is None:
+            return marks
+        is_consistency = self.settings["bars"] == "consistency"
+        bar: dict[str, Any] = {"linewidth": 2.4, "alpha": 0.35, "zorder": 2} if is_consistency else {"zorder": 3}
+        bar |= {} if is_consistency else {"linewidth": 1.1 if is_wide else 0.7}
+        bar |= {"label": f"{self.level_text} {'consistency bar' if is_consistency else 'interval'}"}
+        bar |= {"key": {"color": styling.MUTED_COLOR, "linewidth": 5 if is_consistency else 1.3, "alpha": 1}}
+        if not self.has("lines") and not self.has("marks"):
+            bar |= {"label": name, "key": {}}  # the bars alone have the color of the model
+        marks.append(Segments(x, x, bottom, top, layer="bars", color=color, **bar))
+        low, high = self.y_limits(panel)
+        for edge, marker, is_cut in ((high, "^", top > high), (low, "v", bottom < low)):
+            cut = {"layer": "bars", "name": "cut", "marker": marker, "markersize": 3, "color": color, "zorder": 3.5}
+            marks.append(Points(x[is_cut], edge, **cut))
+        hollow = point | {"markeredgecolor": color, "markerfacecolor": "white", "label": "hollow: not significant"}
+        hollow["key"] = {"marker": "o", "markersize": 5, "markeredgecolor": styling.MUTED_COLOR}
+        marks.append(Points(x[~rows["outside"]], y[~rows["outside"]], **hollow))
+        return marks
 
-        color, x = COLORS[i], rows["mean_prediction"]
-        y, bottom, top = self.marker_positions(rows)
-        is_narrow = styling.size_in_inches(ax)[0] < 3.4
-        step = (i - (len(self.names) - 1) / 2) * MODEL_OFFSET * (0.5 if is_narrow else 1.0)
-        shifted_transform = ax.transData + ScaledTranslation(
-            step / styling.POINTS_PER_INCH, 0, ax.figure.dpi_scale_trans
-        )
-        if self.settings["bars"] is not None and self.has("bars"):
-            uses_thick_bars = self.settings["bars"] == "consistency"
-            style = {"linewidth": 2.4, "alpha": 0.35} if uses_thick_bars else {"linewidth": 0.7 if is_narrow else 1.1}
-            ax.vlines(
-                x,
-                bottom,
-                top,
-                colors=color,
-                zorder=2 if uses_thick_bars else 3,
-                label="bars",
-                transform=shifted_transform,
-                **style,
-            )
-            for edge, mark, is_cut in ((high, "^", top > high), (low, "v", bottom < low)):
-                x_cut = x[is_cut]
-                height = np.full(len(x_cut), edge)
-                ax.plot(
-                    x_cut,
-                    height,
-                    linestyle="none",
-                    marker=mark,
-                    markersize=3,
-                    color=color,
-                    zorder=3.5,
-                    transform=shifted_transform,
-                )
-        if self.has("lines"):
-            dashes: dict[str, Any] = {"color": color, "linestyle": LINE_STYLES[i], "linewidth": 1.0, "alpha": 0.8}
-            ax.plot(x, y, zorder=3.2, label="lines", transform=shifted_transform, **dashes)
-        if self.has("marks"):
-            is_outside = rows["outside"] if self.settings["bars"] is not None else np.ones(len(x), dtype=bool)
-            for mask, face_color in ((~is_outside, "white"), (is_outside, color)):
-                ax.plot(
-                    x[mask],
-                    y[mask],
-                    linestyle="none",
-                    marker=MARKERS[i],
-                    markersize=3.4 if is_narrow else 5.0,
-                    markeredgewidth=0.8 if is_narrow else 1.2,
-                    markeredgecolor=color,
-                    markerfacecolor=face_color,
-                    zorder=4,
-                    label="marks",
-                    transform=shifted_transform,
-                )
-
-    def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
-        """Draw a table with the ECE, noise floor and difference of each model below the axes."""
+    def _number_columns(self, rows: Mapping[str, Array], font_size: float) -> list[tuple[str, list[str]]]:
+        """The ECE, noise floor and difference of each model, for the table of numbers."""
         numbers_by_model = [
             {key: float(select_part_of_model(rows, name, "model")[key][0]) for key in NUMBER_TABLE_COLUMNS}
             for name in self.names
         ]
-        columns = [
-            ("ECE", [format_error(result_values["error"]) for result_values in numbers_by_model]),
-            ("noise floor", [format_error(result_values["noise_floor"]) for result_values in numbers_by_model]),
-            model_strips_and_table.difference_column(numbers_by_model, self.names[0], size),
+        return [
+            ("ECE", [format_error(numbers["error"]) for numbers in numbers_by_model]),
+            ("noise floor", [format_error(numbers["noise_floor"]) for numbers in numbers_by_model]),
+            model_strips_and_table.difference_column(numbers_by_model, self.names[0], font_size),
         ]
-        model_strips_and_table.draw_number_table(ax, self.names, columns, size)
 
 
 NUMBER_TABLE_COLUMNS = ("error", "noise_floor", "difference", "difference_low", "difference_high")

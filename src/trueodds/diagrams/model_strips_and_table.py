@@ -125,33 +125,6 @@ def figure_height(
     return max(usual_height, header_height + plot_height / (1 - strip_height) + LABELS_HEIGHT) + table_height
 
 
-def draw_strips(ax: Any, tables_by_model: Sequence[Mapping[str, Array]], strip_height: float, max_share: float) -> None:
-    """Draw the histogram of the predictions of each model in a strip at the bottom of the axes, the first at the top.
-
-    Each table has the columns `low` and `high`, the edges of the bins, and `share`, their shares of the rows.
-    `strip_height` is the height of all strips as a share of that of the axes, and `max_share` the share that fills a
-    strip.
-    """
-    row_height = strip_height / len(tables_by_model)
-    for i, table in enumerate(tables_by_model):
-        strip = ax.inset_axes((0, strip_height - (i + 1) * row_height, 1, row_height), zorder=3)
-        strip.set_label("strip")
-        strip.set_xlim(ax.get_xlim())
-        strip.set_ylim(0, max_share * 1.18)
-        color = COLORS[i]
-        low, high, share = (table[name] for name in ("low", "high", "share"))
-        styling.draw_boxes(
-            strip, low, high, np.zeros(1), share, facecolor=color, alpha=0.55, edgecolor="none", label="share"
-        )
-        # Nearly empty bins remain visible.
-        strip.hlines(np.zeros(len(low)), low, high, colors=color, linewidth=1.4, zorder=3)
-        strip.set_xticks([])
-        strip.set_yticks([])
-        styling.style_strip(strip)
-        if i > 0:
-            strip.spines["top"].set_color("#D5DBE1")  # a fainter line between the strips of two models
-
-
 class NumberTable(Mark):
     """A small table below the axes, if there is room; the layout removes it from axes passed by the user.
 
@@ -184,42 +157,6 @@ class NumberTable(Mark):
             for cell, offset, color in zip((heading, *cells), line_offsets, colors, strict=True):
                 texts.append(Text(0, 0, cell, xytext=(right, -offset), color=color, ha="right", **style))
         return [artist for text in texts for artist in text.draw(ax)]
-
-
-def draw_number_table(ax: Any, names: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]], size: float) -> None:
-    """Draw a small table below the axes; the layout removes it from axes passed by the user.
-
-    `names` are those of the models, which label the lines. Each of `columns` has a heading and one cell per model.
-    `size` is the type size in points.
-    """
-    heading_offset = 2.9 * size + 12  # below tick labels and axis label
-    figure_width = ax.figure.get_size_inches()[0]
-    # An inch for tick labels and the label of the y axis.
-    max_width = styling.POINTS_PER_INCH * figure_width - styling.POINTS_PER_INCH
-    widths = [
-        max(styling.text_width(text, size, "normal") for text in (heading, *cells)) + 14 for heading, cells in columns
-    ]
-    name_width = max_width - sum(widths)
-    style: dict[str, Any] = {
-        "xycoords": "axes fraction",
-        "textcoords": "offset points",
-        "fontsize": size,
-        "va": "top",
-        "gid": styling.SIDE_TEXT_GID,
-        "parse_math": False,
-        "annotation_clip": False,
-    }
-    for i, name in enumerate(names):
-        label = styling.shorten_text(name, name_width - 6, size, "bold")
-        y = -heading_offset - LINE_SPACING * size * (i + 1)
-        ax.annotate(label, (0, 0), xytext=(0, y), color=COLORS[i], fontweight="bold", ha="left", **style)
-    right = name_width
-    for (heading, cells), width in zip(columns, widths, strict=True):
-        right += width
-        ax.annotate(heading, (0, 0), xytext=(right, -heading_offset), color=styling.MUTED_COLOR, ha="right", **style)
-        for i, cell in enumerate(cells):
-            y = -heading_offset - LINE_SPACING * size * (i + 1)
-            ax.annotate(cell, (0, 0), xytext=(right, y), color=styling.TEXT_COLOR, ha="right", **style)
 
 
 def score_columns(

@@ -15,8 +15,9 @@ from trueodds.core.settings import Count, Level
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import format_level, format_percent
-from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, AXIS_STRIP_HEIGHT, add_axis_strip
+from trueodds.diagrams._style.formatting import format_percent
+from trueodds.diagrams._style.marks import AxisStrip, Band, Line, Mark, PanelSize, Segments
+from trueodds.diagrams._style.styling import AXIS_STRIP_HEIGHT
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BandDraws, Recipe
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
@@ -204,81 +205,44 @@ class RiskCoveragePlot(Diagram):
         return AXIS_STRIP_HEIGHT if self.has("thresholds") else 0.0
 
     def default_title(self) -> str:
-        """The question that the diagram answers, its default title."""
+        """The question that the diagram answers."""
         return "If only the most confident predictions are kept, how many are wrong?"
 
     def axis_labels(self) -> tuple[str, str]:
         """Coverage along x, risk along y."""
         return "Coverage (most confident first)", "Selective risk (error rate)"
 
-    def legend(self) -> list[tuple[Any, str]]:
-        """The curve, its band and the risk of a random order."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        entries: list[tuple[Any, str]] = []
-        if self.has("curve"):
-            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), "most confident first"))
-        if self.has("band"):
-            level = format_level(self.settings["level"])
-            scope = ", pointwise" if self.has_long_labels else ""
-            entries.append((Patch(facecolor=styling.STRIP_COLOR, alpha=0.45), f"{level} band{scope}"))
-        if self.has("random"):
-            rates = {format_percent(float(rate)) for rate in self.panels["random"]}
-            label = f"random order: {rates.pop()}" if len(rates) == 1 else "random order"  # panels share the legend
-            entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
-        if self.has("unanswered") and bool((self.panels["coverage"] < 1).any()):
-            entries.append((Patch(facecolor=styling.GRID_COLOR, hatch="///", edgecolor="#C0C0C0"), "no prediction"))
-        return entries
-
-    def draw_panel(self, ax: Any, panel: int) -> None:
-        """Draw one view."""
-        rows, panel_row = self.rows(panel), self.panel_values(panel)
-        size = styling.font_size(ax)
-        styling.style_axes(ax, size)
+    def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
+        """Coverage along x, risk along y above the strip of confidences."""
+        high = float(self.panels["y_high"][panel])
+        styling.style_axes(ax, size.font_size)
         styling.set_probability_axis(ax)
-        high, max_coverage = float(panel_row["y_high"]), float(panel_row["coverage"])
-        ax.set_ylim(-high * self.strip_height / (1 - self.strip_height), high)
+        styling.set_limits_above_strip(ax, 0.0, high, self.strip_height)
         ax.set_yticks(styling.round_ticks(ax, 0, high, steps=[1, 2, 2.5, 5, 10]))
-        ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
-        x = rows["coverage"]
-        if self.has("unanswered") and float(panel_row["coverage"]) < 1:
-            style = {
-                "facecolor": styling.GRID_COLOR,
-                "edgecolor": "#C0C0C0",
-                "hatch": "///",
-                "linewidth": 0,
-                "zorder": 0.6,
-            }
-            ax.fill_between([max_coverage, 1.0], 0, high, label="unanswered", **style)
-        if self.has("band"):
-            style = {"color": styling.STRIP_COLOR, "alpha": 0.45, "linewidth": 0, "zorder": 1, "label": "band"}
-            ax.fill_between(x, rows["low"], rows["high"], **style)
-        if self.has("random"):
-            style = {"colors": styling.OUTSIDE_COLOR, "linewidth": 1.6, "linestyles": (0, (4, 1.5)), "zorder": 2}
-            ax.hlines([float(panel_row["random"])], 0, max_coverage, label="random", **style)
-        if self.has("curve"):
-            ax.plot(x, rows["risk"], color=styling.INSIDE_COLOR, linewidth=1.8, zorder=3, label="curve")
-        if self.has("thresholds"):
-            _draw_axis_strip(ax, x, rows["threshold"], size)
+        ax.yaxis.set_major_formatter(styling.format_percent_tick)
 
-
-def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
-    """Label attained coverages along x with their confidence thresholds, if there is room."""
-    strip, points_per_unit = add_axis_strip(ax)
-    first, last = strip.get_xlim()
-    style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "threshold"}
-    strip_label = "confidence:"
-    label_end = first + (styling.text_width(strip_label, size - 1.5) + 12) / points_per_unit
-    strip.text(first + 4 / points_per_unit, 0.42, strip_label, ha="left", **style)
-    for step in _labeled_steps(coverage, threshold):
-        tick, label = float(coverage[step]), _format_confidence(float(threshold[step]))
-        half_width = (styling.text_width(label, size - 1.5) / 2 + 3) / points_per_unit
-        tick_position = min(tick, last - half_width)
-        if tick_position - half_width >= label_end:
-            label_end = tick_position + half_width
-            strip.plot([tick, tick], [0.76, 1], color=AXIS_LINE_COLOR, linewidth=0.8, label="tick")
-            strip.text(tick_position, 0.42, label, ha="center", **style)
+    def marks(self, panel: int, size: PanelSize) -> list[Mark]:
+        """The curve, its band, the risk of a random order, the cases without a prediction, and the confidences."""
+        rows, totals = self.rows(panel), self.panel_values(panel)
+        x, max_coverage, high = rows["coverage"], float(totals["coverage"]), float(totals["y_high"])
+        rates = {format_percent(float(rate)) for rate in self.panels["random"]}
+        random_label = f"random order: {rates.pop()}" if len(rates) == 1 else "random order"  # panels share the legend
+        band_label = f"{self.level_text} band{', pointwise' if self.has_long_labels else ''}"
+        dashed: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "linewidth": 1.6, "linestyle": (0, (4, 1.5))}
+        hatched: dict[str, Any] = {"facecolor": styling.GRID_COLOR, "edgecolor": "#C0C0C0", "hatch": "///"}
+        band: dict[str, Any] = {"color": styling.STRIP_COLOR, "alpha": 0.45, "linewidth": 0, "zorder": 1}
+        curve: dict[str, Any] = {"color": styling.INSIDE_COLOR, "linewidth": 1.8, "zorder": 3}
+        unanswered = [max_coverage, 1.0] if max_coverage < 1 else []
+        steps = _labeled_steps(x, rows["threshold"])
+        confidences = [_format_confidence(float(rows["threshold"][step])) for step in steps]
+        strip: dict[str, Any] = {"title": "confidence:", "layer": "thresholds", "gid": "threshold", "omits_ticks": True}
+        return [
+            Line(x, rows["risk"], layer="curve", label="most confident first", **curve),
+            Band(x, rows["low"], rows["high"], layer="band", label=band_label, **band),
+            Segments(0, max_coverage, *2 * [totals["random"]], layer="random", label=random_label, zorder=2, **dashed),
+            Band(unanswered, 0, high, layer="unanswered", label="no prediction", linewidth=0, zorder=0.6, **hatched),
+            AxisStrip(x[steps], confidences, **strip),
+        ]
 
 
 def _labeled_steps(coverage: Array, threshold: Array) -> list[int]:

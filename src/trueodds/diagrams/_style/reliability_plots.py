@@ -7,7 +7,7 @@ from typing import Any
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.marks import Line, Mark, PanelSize, Strip, draw_marks
+from trueodds.diagrams._style.marks import Line, Mark, PanelSize, Strip
 from trueodds.diagrams.base import Diagram
 
 
@@ -72,23 +72,17 @@ class BinnedPlot(UnitSquarePlot):
         return float(self.panels["y_low"][panel]), float(self.panels["y_high"][panel])
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        self.draw_axes(ax, *self.y_limits(panel))
-
-    def draw_axes(self, ax: Any, low: float, high: float) -> None:
-        """Draw grid, limits and ticks for y from `low` to `high`."""
-        styling.style_axes(ax, styling.font_size(ax))
+        low, high = self.y_limits(panel)
+        styling.style_axes(ax, size.font_size)
         styling.set_probability_axis(ax)
         if self.shows_deviation:
             styling.set_difference_axis(ax, low, high, self.strip_height)
         else:
             styling.set_rate_axis(ax, low, high, self.strip_height)
 
-    def draw_calibration_line(self, ax: Any) -> None:
-        draw_marks(ax, [self.calibration_line()])
-
     def calibration_line(self) -> Mark:
         x, y = (styling.PROBABILITY_LIMITS, (0, 0)) if self.shows_deviation else ((0, 1), (0, 1))
-        return Line(x, y, name="diagonal", color=styling.MUTED_COLOR, linewidth=1, zorder=1.5)
+        return Line(x, y, layer="diagonal", color=styling.MUTED_COLOR, linewidth=1, zorder=1.5)
 
     def marker_positions(self, rows: Mapping[str, Array]) -> tuple[Array, Array, Array]:
         """Heights of marks and of both ends of bars in the style of the diagram; without bars, the marks' heights."""

@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.typing import Array
-from trueodds.diagrams._style.formatting import format_share
-
 MAX_PANELS = 12  # panels of a picture; more are illegible on a page
 POINTS_PER_INCH = 72  # typographic points, in which matplotlib measures type sizes and line widths
 
@@ -146,52 +143,6 @@ def align_outer_labels(ax: Any) -> None:
         labels[-1].set_ha("right")
 
 
-def draw_boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **style: Any) -> Any:
-    """Draw rectangles between given edges, (k,) each; `bottom` may be (1,) for all."""
-    from matplotlib.collections import PolyCollection
-
-    corners = [
-        [(x_left, y_bottom), (x_left, y_top), (x_right, y_top), (x_right, y_bottom)]
-        for x_left, x_right, y_bottom, y_top in zip(left, right, np.broadcast_to(bottom, len(left)), top, strict=True)
-    ]
-    boxes = PolyCollection(corners, **style)
-    ax.add_collection(boxes, autolim=False)
-    return boxes
-
-
-def draw_strip(
-    ax: Any, low: Array, high: Array, share: Array, max_share: float, size: float, *, shows_max_share: bool
-) -> Any:
-    """Draw the share of rows in each bin, in axes of their own at the bottom of `ax`, up to `max_share`.
-
-    The bins, (k,) each, reach from `low` to `high`. `shows_max_share` writes `max_share` beside the strip.
-    """
-    strip_axes = ax.inset_axes((0, 0, 1, STRIP_HEIGHT), zorder=3)
-    strip_axes.set_label("strip")
-    strip_axes.set_xlim(ax.get_xlim())
-    strip_axes.set_ylim(0, max_share * 1.12)
-    draw_boxes(
-        strip_axes,
-        low,
-        high,
-        np.zeros(1),
-        share,
-        facecolor=STRIP_COLOR,
-        edgecolor="white",
-        linewidth=0.5,
-        label="share",
-    )
-    # A line marks bins as occupied even if they hold one row in a thousand.
-    strip_axes.hlines(np.zeros(len(low)), low, high, colors=STRIP_COLOR, linewidth=1.6, zorder=3)
-    strip_axes.set_xticks([])
-    strip_axes.set_yticks([max_share], [format_share(max_share)] if shows_max_share else [""])
-    strip_axes.tick_params(
-        axis="y", labelsize=size - 1.5, labelcolor=MUTED_COLOR, length=2, width=0.8, color=AXIS_LINE_COLOR, pad=2
-    )
-    style_strip(strip_axes)
-    return strip_axes
-
-
 def style_strip(strip_axes: Any) -> None:
     """Give the axes of a strip its background, and lines only at the left and the top."""
     for side in ("right", "bottom"):
@@ -250,22 +201,6 @@ def size_in_inches(ax: Any) -> tuple[float, float]:
     """Current width and height of axes in inches."""
     box = ax.get_window_extent()
     return box.width / ax.figure.dpi, box.height / ax.figure.dpi
-
-
-def add_axis_strip(ax: Any) -> tuple[Any, float]:
-    """Add an empty strip for ticks of a second scale at the bottom of `ax`.
-
-    Returns the strip, and the width of one unit of x in points.
-    """
-    strip = ax.inset_axes((0, 0, 1, AXIS_STRIP_HEIGHT), zorder=3)
-    strip.set_label("axis_strip")
-    strip.set_xlim(ax.get_xlim())
-    strip.set_ylim(0, 1)
-    strip.set_xticks([])
-    strip.set_yticks([])
-    style_strip(strip)
-    first, last = strip.get_xlim()
-    return strip, POINTS_PER_INCH * size_in_inches(ax)[0] / (last - first)
 
 
 def round_ticks(

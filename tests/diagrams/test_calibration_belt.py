@@ -1,18 +1,13 @@
 """The belt diagram: the numbers of givitiR, few cells for many rows, ranges, what is painted, and what is refused."""
 
-import io
-from functools import cache
-
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import trueodds as to
 from tests import reference
-from tests.diagrams.artists import legend_of, name_of
-from tests.diagrams.test_drawing import _words, classwise, corners, marks, strip_of, view
+from tests.diagrams.test_drawing import classwise, corners, marks, strip_of
 from trueodds.core.errors import InputError
 from trueodds.diagrams.calibration_belt import MAX_CELLS, CalibrationBelt, condense_view
 from trueodds.hypotests._glm.calibration_belt import fit_belt
@@ -304,42 +299,6 @@ def test_what_is_drawn_is_the_table():
     assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
 
 
-def painted(diagram):
-    ax = diagram.draw().axes[0]
-    return {name_of(artist) for artist in [*ax.get_children(), *ax.child_axes]}
-
-
-@cache
-def everything():
-    diagram = CalibrationBelt()([miscalibrated_view()])
-    return diagram, painted(diagram)
-
-
-@pytest.mark.parametrize(
-    ("layer", "label", "legend_text"),
-    [
-        ("belt", "belt 0.95", "simultaneous band"),
-        ("curve", "curve", "fitted curve"),
-        ("diagonal", "diagonal", "perfect calibration"),
-        ("ranges", "range", "diagonal outside the 95"),
-        ("strip", "strip", "predictions"),
-    ],
-)
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, legend_text):
-    full, names = everything()
-    less = full.less(layer)
-    assert label in names
-    assert label not in painted(less)
-    assert any(legend_text in text for _, text in full.legend())
-    assert not any(legend_text in text for _, text in less.legend())
-    assert less.table is full.table
-
-
-def test_without_any_layer_it_still_draws():
-    diagram = CalibrationBelt()([miscalibrated_view()])
-    diagram.less(*diagram.layers).draw().savefig(io.BytesIO())
-
-
 def test_in_small_axes_the_legend_names_every_belt():
     figure = Figure(figsize=(3.4, 2.9))
     ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
@@ -349,57 +308,6 @@ def test_in_small_axes_the_legend_names_every_belt():
     labels = [text.get_text() for text in legend.get_texts()]
     assert labels[:3] == ["95\u00a0% band", "80\u00a0% band", "50\u00a0% band"]
     assert legend.get_window_extent().x1 <= box.x1
-
-
-def colors(ax):
-    """Of all marks in axes and in those within, transparency aside."""
-    for panel in [ax, *ax.child_axes]:
-        yield from (line.get_color() for line in panel.lines if len(line.get_xdata()))
-        for shape in panel.collections:
-            yield from [*shape.get_facecolor(), *shape.get_edgecolor()]
-
-
-def test_no_entry_of_the_legend_is_without_a_mark():
-    diagram = CalibrationBelt()([miscalibrated_view()])
-    nothing = diagram.less(*diagram.layers)
-    assert nothing.legend() == []
-    assert legend_of(nothing.draw().axes[0]) is None
-    for layer in diagram.layers:
-        alone = diagram.less(*(other for other in diagram.layers if other != layer))
-        drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}
-        for handle, label in alone.legend():
-            own = handle.get_facecolor() if hasattr(handle, "get_facecolor") else handle.get_color()
-            assert to_hex(own) in drawn, f"{layer}: {label}"
-
-
-@pytest.mark.parametrize("count", [1, 4])
-def test_no_words_overlap_and_nothing_is_cut_off(count):
-    figure = CalibrationBelt()([miscalibrated_view()] if count == 1 else classwise(count, n=150)).draw()
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
-    texts = list(_words(figure))
-    for i, (label, a) in enumerate(texts):
-        for other, b in texts[:i]:
-            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert disjoint, f"{label!r} meets {other!r}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 10])
-def test_in_small_axes_everything_stays_within(count):
-    figure = Figure(figsize=(3.4, 2.9) if count == 1 else (9, 7))
-    ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
-    diagram = CalibrationBelt()([view(name="positive")] if count == 1 else classwise(count, n=60))
-    assert diagram.draw(ax) is ax
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
-    assert figure.axes == [ax]
 
 
 @pytest.mark.slow

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
-from functools import cache
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import trueodds as to
-from tests.diagrams.artists import legend_of, name_of
-from tests.diagrams.test_drawing import _words, classwise, marks, strip_of, view
+from tests.diagrams.artists import name_of
+from tests.diagrams.test_drawing import classwise, marks, view
 from tests.reference import data, frame, golden, path
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_score
@@ -359,94 +356,6 @@ def test_a_segment_is_drawn_over_the_curve_and_nowhere_else():
     np.testing.assert_array_equal(dots.get_xdata(), x[is_outside])
 
 
-def painted(diagram):
-    """The labels and ids of all that stands in the picture."""
-    ax = diagram.draw().axes[0]
-    return {name for artist in [*ax.get_children(), *ax.child_axes] for name in (name_of(artist), artist.get_gid())}
-
-
-@cache
-def everything():
-    diagram = Corp(style="discrimination", **QUICK)([view(name="positive")])
-    return diagram, painted(diagram)
-
-
-@pytest.mark.parametrize(
-    ("layer", "label", "legend_text"),
-    [
-        ("band", "band", "consistency band"),
-        ("curve", "curve", None),
-        ("marks", "marks", None),
-        ("diagonal", "diagonal", "perfect calibration"),
-        ("means", "mean predicted", "means: predicted"),
-        ("strip", "strip", "predictions"),
-        ("numbers", "numbers", None),
-    ],
-)
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, legend_text):
-    full, names = everything()
-    less = full.less(layer)
-    assert label in names
-    assert label not in painted(less)
-    if legend_text:
-        assert any(legend_text in text for _, text in full.legend())
-        assert not any(legend_text in text for _, text in less.legend())
-    assert less.table is full.table
-
-
-def test_without_any_layer_it_still_draws():
-    diagram = Corp(**QUICK)([view(name="positive")])
-    diagram.less(*diagram.layers).draw().savefig(io.BytesIO())
-
-
-def colors(ax):
-    """Of all marks in axes and in those within, transparency aside."""
-    for panel in [ax, *ax.child_axes]:
-        yield from (line.get_color() for line in panel.lines if len(line.get_xdata()))
-        for shape in panel.collections:
-            yield from [*shape.get_facecolor(), *shape.get_edgecolor()]
-
-
-def test_no_entry_of_the_legend_is_without_a_mark():
-    diagram = Corp(style="discrimination", **QUICK)([View([0.2, 0.8] * 200, [1, 0] * 200, name="positive")])
-    nothing = diagram.less(*diagram.layers)
-    assert nothing.legend() == []
-    assert legend_of(nothing.draw().axes[0]) is None
-    for layer in diagram.layers:
-        alone = diagram.less(*(other for other in diagram.layers if other != layer))
-        drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}
-        for handle, label in alone.legend():
-            own = handle.get_facecolor() if hasattr(handle, "get_facecolor") else handle.get_color()
-            assert to_hex(own) in drawn, f"{layer}: {label}"
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_both_axes_have_the_same_scale(style):
-    figure = Corp(style=style, **QUICK)([view(name="positive")]).draw()
-    figure.draw_without_rendering()
-    (x0, y0), (x1, y1) = figure.axes[0].transData.transform([(0, 0), (1, 1)])
-    assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("band", ["consistency", "honest"])
-@pytest.mark.parametrize("count", [1, 4])
-def test_no_words_overlap_and_nothing_is_cut_off(style, band, count):
-    views = [view(name="confidence")] if count == 1 else classwise(count)
-    figure = Corp(style=style, band=band, **QUICK)(views).draw()
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
-    texts = list(_words(figure))
-    for i, (label, a) in enumerate(texts):
-        for other, b in texts[:i]:
-            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert disjoint, f"{label!r} meets {other!r}"
-
-
 @pytest.mark.parametrize("exponent", [0.3, 1.0, 3.0])
 def test_the_numbers_never_lie_on_the_curve(exponent):
     rng = np.random.default_rng(0)
@@ -460,26 +369,6 @@ def test_the_numbers_never_lie_on_the_curve(exponent):
     t = np.linspace(0, len(x) - 1, 5000)
     corners = ax.transData.transform(np.stack([np.interp(t, range(len(x)), x), np.interp(t, range(len(x)), y)], axis=1))
     assert not any(box.contains(*corner) for corner in corners)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("count", [1, 10])
-def test_in_small_axes_everything_stays_within(style, count):
-    figure = Figure(figsize=(3.4, 2.9) if count == 1 else (9, 7))
-    ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
-    views = [view(name="positive")] if count == 1 else classwise(count, n=100)
-    diagram = Corp(style=style, **QUICK)(views)
-    assert diagram.draw(ax) is ax
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
-    assert figure.axes == [ax]
-    if count == 1:
-        assert not [text for text in ax.texts if text.get_gid() == "numbers"]  # no room
-        assert strip_of(ax)
 
 
 def test_rates_at_the_right_stand_at_the_height_of_the_curve_also_under_a_legend():

@@ -1,17 +1,12 @@
 """The cumulative diagram: path by hand, values of the tests, coverage of the band, steepest segment, and drawing."""
 
-import io
-from functools import cache
-
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 import trueodds as to
 from tests import reference
-from tests.diagrams.artists import legend_of, name_of
-from tests.diagrams.test_drawing import _words, classwise, marks, view
+from tests.diagrams.artists import name_of
+from tests.diagrams.test_drawing import classwise, marks
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_range
 from trueodds.diagrams.cumulative import (
@@ -254,69 +249,8 @@ def test_a_lens_of_vectors_is_refused():
         Cumulative()([View(np.full((3, 3), 1 / 3), np.eye(3), name="canonical")])
 
 
-def painted(diagram):
-    """The labels and ids of all that stands in the picture."""
-    ax = diagram.draw().axes[0]
-    every = [*ax.get_children(), *ax.child_axes]
-    return {name for artist in every for name in (name_of(artist), artist.get_gid())}
-
-
-@cache
-def everything():
-    diagram = Cumulative()([overconfident_view()])
-    return diagram, painted(diagram)
-
-
-@pytest.mark.parametrize(
-    ("layer", "label", "legend_text"),
-    [
-        ("band", "band", "simultaneous band"),
-        ("curve", "curve", "cumulative residual"),
-        ("extremes", "extremes", "minimum, maximum"),
-        ("segment", "segment", "steepest"),
-        ("ticks", "axis_strip", None),
-        ("numbers", "numbers", None),
-    ],
-)
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, legend_text):
-    full, names = everything()
-    less = full.less(layer)
-    assert label in names
-    assert label not in painted(less)
-    if legend_text:
-        assert any(legend_text in text for _, text in full.legend())
-        assert not any(legend_text in text for _, text in less.legend())
-    assert less.table is full.table
-
-
-def test_without_any_layer_it_still_draws():
-    full, _ = everything()
-    full.less(*full.layers).draw().savefig(io.BytesIO())
-
-
-def colors(ax):
-    """Of all marks in axes and in those within, transparency aside."""
-    for panel in [ax, *ax.child_axes]:
-        yield from (line.get_color() for line in panel.lines if len(line.get_xdata()))
-        for shape in panel.collections:
-            yield from [*shape.get_facecolor(), *shape.get_edgecolor()]
-
-
-def test_no_entry_of_the_legend_is_without_a_mark():
-    diagram = everything()[0]
-    nothing = diagram.less(*diagram.layers)
-    assert nothing.legend() == []
-    assert legend_of(nothing.draw().axes[0]) is None
-    for layer in diagram.layers:
-        alone = diagram.less(*(other for other in diagram.layers if other != layer))
-        drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}
-        for handle, label in alone.legend():
-            own = handle.get_facecolor() if hasattr(handle, "get_facecolor") else handle.get_color()
-            assert to_hex(own) in drawn, f"{layer}: {label}"
-
-
 def test_what_is_drawn_is_the_table():
-    diagram, _ = everything()
+    diagram = Cumulative()([overconfident_view()])
     ax = diagram.draw().axes[0]
     (curve,), (ends,), (segment,) = (marks(ax, name) for name in ("curve", "extremes", "segment"))
     for line, name in ((curve, "curve"), (ends, "extreme")):
@@ -334,37 +268,6 @@ def test_what_is_drawn_is_the_table():
     (numbers,) = [text.get_text() for text in ax.texts if text.get_gid() == "numbers"]
     assert f"ECCE-MAD {100 * diagram.panels['ecce_mad'][0]:.2f} points" in numbers
     assert f"ECCE-R {100 * diagram.panels['ecce_r'][0]:.2f} points" in numbers
-
-
-@pytest.mark.parametrize("count", [1, 4])
-def test_no_words_overlap_and_nothing_is_cut_off(count):
-    figure = Cumulative()([overconfident_view()] if count == 1 else classwise(count)).draw()
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
-    texts = list(_words(figure))
-    assert any(text == "score:" for text, _ in texts)
-    for i, (label, a) in enumerate(texts):
-        for other, b in texts[:i]:
-            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert disjoint, f"{label!r} meets {other!r}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 10])
-def test_in_small_axes_everything_stays_within(count):
-    figure = Figure(figsize=(3.4, 2.9) if count == 1 else (9, 7))
-    ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
-    diagram = Cumulative()([view(name="positive")] if count == 1 else classwise(count, n=100))
-    assert diagram.draw(ax) is ax
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
-    assert figure.axes == [ax]
 
 
 @pytest.mark.slow

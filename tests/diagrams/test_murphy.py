@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from scipy.stats import binom
 
 import trueodds as to
 from tests.diagrams.artists import name_of
-from tests.diagrams.test_drawing import _words, classwise, marks, view
+from tests.diagrams.test_drawing import marks, view
 from tests.reference import data
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_percent
@@ -491,94 +488,6 @@ def test_on_a_line_of_the_plane_the_score_is_the_one_that_stands_there():
     for label in labels:
         assert np.min(np.abs(np.array(scores) - label)) < 1e-9
     assert all((line[1, 1] - line[0, 1]) == pytest.approx(line[1, 0] - line[0, 0]) for line in lines)
-
-
-def painted(diagram):
-    ax = diagram.draw().axes[0]
-    return {name for artist in [*ax.get_children(), *ax.child_axes] for name in (name_of(artist), artist.get_gid())}
-
-
-@pytest.mark.parametrize(
-    ("style", "layer", "label", "legend_text"),
-    [
-        ("murphy", "curves", "curves", "good"),
-        ("murphy", "band", "band", "90\u00a0% interval"),
-        ("murphy", "beyond", "beyond", "differs from good (90\u00a0%)"),
-        ("murphy", "parts", "mcb", "miscalibration"),
-        ("murphy", "strip", "strip", "predictions"),
-        ("murphy", "numbers", "side", None),
-        ("plane", "marks", "marks", "good"),
-        ("plane", "bars", "bars", "90\u00a0% interval of MCB"),
-        ("plane", "lines", "lines", "equal Brier score"),
-        ("plane", "labels", "score", None),
-        ("plane", "numbers", "side", None),
-    ],
-)
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(style, layer, label, legend_text):
-    full = to.draw(two(), "murphy", style=style, parts=True, **QUICK)
-    less = full.less(layer)
-    assert label in painted(full)
-    assert label not in painted(less)
-    if legend_text:
-        assert legend_text in [text for _, text in full.legend()]
-        assert legend_text not in [text for _, text in less.legend()]
-    assert less.table is full.table
-
-
-@pytest.mark.parametrize("style", ["murphy", "plane"])
-def test_without_any_layer_it_still_draws(style):
-    diagram = to.draw(two(), "murphy", style=style, **QUICK)
-    bare = diagram.less(*diagram.layers)
-    assert bare.legend() == []
-    bare.draw().savefig(io.BytesIO())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", ["murphy", "plane"])
-@pytest.mark.parametrize(("models", "views"), [(1, 1), (2, 1), (8, 1), (1, 4)])
-def test_no_words_overlap_and_nothing_is_cut_off(style, models, views):
-    if views == 1:
-        made = {f"model {i}": two(100, i)["good"] for i in range(models)}
-        y = next(iter(made.values())).y
-        made = {name: to.Predictions(y, preds.p) for name, preds in made.items()}
-        figure = to.draw(made, "murphy", style=style, **QUICK).draw()
-    else:
-        figure = Murphy(style=style, **QUICK)(classwise(views)).draw()
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= -0.01
-    assert box.x1 <= width
-    assert box.y1 <= height
-    texts = list(_words(figure))
-    for i, (label, a) in enumerate(texts):
-        for other, b in texts[:i]:
-            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert disjoint, f"{label!r} meets {other!r}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", ["murphy", "plane"])
-def test_in_small_axes_everything_stays_within(style):
-    figure = Figure(figsize=(3.4, 2.9))
-    ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
-    diagram = to.draw(rain("Logistic", "EMOS", "ENS", "EPC"), "murphy", style=style, **QUICK)
-    assert diagram.draw(ax) is ax
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
-    assert not [text for text in ax.texts if text.get_gid() == "side"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", ["murphy", "plane"])
-@pytest.mark.parametrize(
-    ("p", "y"), [([0.5], [1]), ([0.0], [0]), ([1.0], [1]), ([1.0, 0.0], [0, 1]), ([0.3] * 9, [1] * 4 + [0] * 5)]
-)
-def test_the_smallest_data_can_be_drawn(style, p, y):
-    to.draw({"a": to.Predictions(y, p), "b": to.Predictions(y, p)}, "murphy", style=style, **QUICK).draw()
-    Murphy(style=style, **QUICK)([View(p, y, name="positive")]).draw()
 
 
 def test_the_grid_lies_within_0_and_1_and_holds_both():

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy.stats import beta, binom
 
 import trueodds as to
-from tests.diagrams.artists import legend_of, name_of
-from tests.diagrams.test_drawing import _words, classwise, marks, view
+from tests.diagrams.artists import name_of
+from tests.diagrams.test_drawing import classwise, marks, view
 from tests.reference import data, frame, golden
 from trueodds.calibrators._curves.kernel_regression import kernel_regression
 from trueodds.calibrators.kernel import KernelSpec
@@ -561,63 +559,6 @@ def test_what_is_drawn_is_the_table(band, gap):
     np.testing.assert_array_equal(heights, part(diagram, "strip")["share"])
 
 
-@pytest.mark.parametrize(
-    ("layer", "legend_text"),
-    [
-        ("band", "90\u00a0% pointwise band"),
-        ("curve", "observed, smoothed"),
-        ("reference", "expected if calibrated"),
-        ("strip", "predictions"),
-        ("diagonal", "perfect calibration"),
-    ],
-)
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, legend_text):
-    full = ReliabilityCurve()([view(name="positive")])
-    less = full.less(layer)
-
-    def painted(diagram):
-        ax = diagram.draw().axes[0]
-        return {name_of(artist) for artist in [*ax.get_children(), *ax.child_axes]}
-
-    assert layer in painted(full)
-    assert layer not in painted(less)
-    assert any(legend_text in text for _, text in full.legend())
-    assert not any(legend_text in text for _, text in less.legend())
-
-
-def test_without_any_layer_it_still_draws():
-    diagram = ReliabilityCurve()([view(name="positive")])
-    diagram.less(*diagram.layers).draw().savefig(io.BytesIO())
-
-
-def colors(ax):
-    """Of all marks in axes and in those within, transparency aside."""
-    for panel in [ax, *ax.child_axes]:
-        yield from (line.get_color() for line in panel.lines if len(line.get_xdata()))
-        for shape in panel.collections:
-            yield from [*shape.get_facecolor(), *shape.get_edgecolor()]
-
-
-def test_no_entry_of_the_legend_is_without_a_mark():
-    diagram = ReliabilityCurve()([View([0.2, 0.8] * 200, [1, 0] * 200, name="positive")])
-    nothing = diagram.less(*diagram.layers)
-    assert nothing.legend() == []
-    assert legend_of(nothing.draw().axes[0]) is None
-    for layer in diagram.layers:
-        alone = diagram.less(*(other for other in diagram.layers if other != layer))
-        drawn = {to_hex(color) for color in colors(alone.draw().axes[0])}
-        for handle, label in alone.legend():
-            own = handle.get_facecolor() if hasattr(handle, "get_facecolor") else handle.get_color()
-            assert to_hex(own) in drawn, f"{layer}: {label}"
-
-
-def test_both_axes_have_the_same_scale():
-    figure = ReliabilityCurve()([view(name="positive")]).draw()
-    figure.draw_without_rendering()
-    (x0, y0), (x1, y1) = figure.axes[0].transData.transform([(0, 0), (1, 1)])
-    assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
-
-
 def test_the_band_of_a_single_row_is_fainter_than_that_of_thousands():
     p = np.r_[np.random.default_rng(0).uniform(0.05, 0.35, 2999), 0.8]
     for band in ("confidence", "consistency"):
@@ -640,40 +581,6 @@ def test_in_small_axes_a_requested_legend_holds_every_entry(band):
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     assert len(texts) == len(diagram.legend())  # none is left out
     assert not band or any("90\u00a0%" in text for text in texts)  # the level, too
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("band", BANDS)
-@pytest.mark.parametrize("count", [1, 4])
-def test_no_words_overlap_and_nothing_is_cut_off(band, count):
-    views = [view(name="confidence")] if count == 1 else classwise(count)
-    figure = ReliabilityCurve(band=band)(views).draw()
-    figure.draw_without_rendering()
-    inside(figure)
-    texts = list(_words(figure))
-    for i, (label, a) in enumerate(texts):
-        for other, b in texts[:i]:
-            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert disjoint, f"{label!r} meets {other!r}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 10])
-def test_in_small_axes_everything_stays_within(count):
-    figure = Figure(figsize=(3.4, 2.9) if count == 1 else (9, 7))
-    ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
-    views = [view(name="positive")] if count == 1 else classwise(count, n=100)
-    assert ReliabilityCurve()(views).draw(ax) is ax
-    figure.draw_without_rendering()
-    inside(figure)
-    assert figure.axes == [ax]
-
-
-def inside(figure):
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
 
 
 def test_sharp_networks_are_read_on_log_odds():

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import trueodds as to
 from tests.data.refused import refused
-from tests.diagrams.artists import name_of
 from trueodds.diagrams.decision_curve import DecisionCurve, format_ranges
 from trueodds.lenses.view import View
 
@@ -127,20 +125,6 @@ def test_the_axes_are_cropped_and_labeled_in_percent():
     assert diagram.table["treat_all"][diagram.table["part"] == "curve"].min() < -1
     assert -0.4 * diagram.panels["y_high"][0] <= diagram.panels["y_low"][0] < 0
     assert ax.get_ylim()[1] < 0.4
-
-
-@pytest.mark.parametrize("layer", ["band", "curves", "all", "none", "strip"])
-def test_each_layer_can_be_left_out(layer):
-    diagram = to.draw(cohort(), "decision_curve", resamples=99)
-    drawn = layer
-
-    def names(picture):
-        figure = Figure()
-        picture.draw(figure.add_subplot())
-        return {name_of(artist) for artist in figure.findobj()}
-
-    assert drawn in names(diagram)
-    assert drawn not in names(diagram.less(layer))
 
 
 def test_ranges_are_named_by_width():

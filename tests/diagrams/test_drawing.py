@@ -201,37 +201,6 @@ def test_crosses_never_reach_the_strip():
             assert (ax.transData.transform(line.get_xydata())[:, 1] > top).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", SETTINGS)
-@pytest.mark.parametrize("count", [1, 3])
-def test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(recipe, count):
-    figure = Figure(figsize=(11, 4.5))
-    pair = left, right = figure.subplots(1, 2)
-    diagram = recipe([view()] if count == 1 else classwise(count))
-    assert diagram.draw(right) is right
-    assert figure.axes == [left, right]
-    assert not left.has_data()
-    assert not left.texts
-    assert len([child for child in right.child_axes if name_of(child) != "strip"]) == (0 if count == 1 else count)
-    diagram.draw(left)
-    figure.canvas.draw()
-    box = figure.get_tightbbox()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= 11
-    assert box.y1 <= 4.5
-    assert left.get_tightbbox().x1 <= right.get_tightbbox().x0
-    for ax in pair:
-        assert ax.get_title()
-        if count == 1 and ax.get_legend() is None:
-            continue  # there was no place for one
-        legend = ax.get_legend().get_window_extent()
-        assert legend.y1 <= ax.get_window_extent().y1 + 1
-        panels = [child for child in ax.child_axes if name_of(child) != "strip"] or [ax]
-        for panel in panels:
-            for line in marks(panel, "crosses"):
-                assert not any(legend.contains(*point) for point in panel.transData.transform(line.get_xydata()))
-
-
 @pytest.mark.parametrize("axes", [np.array([1, 2]), [1, 2], "ax"])
 def test_anything_but_one_axes_is_refused(axes):
     with pytest.raises(InputError, match="TO203"):
@@ -262,26 +231,6 @@ def test_a_grid_shares_its_axes(recipe):
     assert len({ax.get_ylim() for ax in figure.axes}) == 1
     assert len({ax.get_xlim() for ax in figure.axes}) == 1
     assert all("animal number" in ax.get_title(loc="left") for ax in figure.axes)
-
-
-@pytest.mark.parametrize("recipe", SETTINGS)
-@pytest.mark.parametrize("count", [1, 4, 10])
-def test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(recipe, count):
-    figure = recipe([view()] if count == 1 else classwise(count)).draw()
-    figure.draw_without_rendering()
-    box = figure.get_tightbbox()
-    width, height = figure.get_size_inches()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
-    texts = list(_words(figure))
-    assert len(texts) > 8
-    # What stands above the axes is no part of the layout.
-    assert all(a.x0 >= 0 and a.y0 >= 0 and a.x1 <= figure.bbox.x1 and a.y1 <= figure.bbox.y1 for _, a in texts)
-    for i, (label, a) in enumerate(texts):
-        for other, b in texts[:i]:
-            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert disjoint, f"{label!r} meets {other!r}"
 
 
 def _words(figure):
@@ -350,22 +299,6 @@ def test_the_frame_is_what_is_installed(monkeypatch):
     np.testing.assert_array_equal(diagram.frame()["deviation"], diagram.table["deviation"])
 
 
-@pytest.mark.parametrize("recipe", SETTINGS)
-def test_the_svg_stands_alone(recipe):
-    text = recipe(classwise(2)).svg()
-    root = ElementTree.fromstring(text)
-    assert root.get("role") == "img"
-    assert "style" not in {element.tag.rpartition("}")[2] for element in root.iter()}
-    ids = [element.get("id") for element in root.iter() if element.get("id")]
-    assert len(ids) == len(set(ids))
-    prefix = ids[0].partition("-")[0]
-    assert all(element_id.startswith(prefix + "-") for element_id in ids)
-    assert set(re.findall(r'href="([^"]*)"', text) + re.findall(r"url\(([^)]*)\)", text)) <= {f"#{i}" for i in ids}
-    addresses = set(re.findall(r"https?://[^\"' <]+", text))
-    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # names, not places
-    assert not re.search(r"<(!--|script|metadata|image|foreignObject)\b", text)
-
-
 def test_the_svg_is_the_same_for_the_same_numbers_and_its_ids_are_not_those_of_another():
     first, repeated, other = (Reliability()([view(seed)]).svg() for seed in (0, 0, 1))
     assert first == repeated
@@ -399,12 +332,6 @@ def test_a_folder_that_is_missing_is_an_error_with_its_code(tmp_path, ending):
 def test_another_ending_is_refused(tmp_path):
     with pytest.raises(InputError, match="TO203"):
         Reliability()([view()]).save(tmp_path / "picture.gif")
-
-
-@pytest.mark.parametrize("recipe", SETTINGS)
-def test_the_smallest_data_can_be_drawn(recipe):
-    for p, y in (([0.0], [0]), ([1.0], [1]), ([0.5], [1])):
-        recipe([View(p, y, name="positive")]).draw()
 
 
 SIDES = [0.9, 1.2, 1.44, 2.0]  # inches of the axes that are given

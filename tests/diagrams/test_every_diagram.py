@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from matplotlib.figure import Figure
 import trueodds as to
 from tests.data.refused import refused
 from tests.diagrams.artists import legend_of, name_of
-from tests.diagrams.test_drawing import _words, classwise, softer, view
+from tests.diagrams.test_drawing import _words, classwise, marks, softer, view
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams._style.styling import MUTED_COLOR
 from trueodds.lenses.view import View
@@ -86,9 +88,6 @@ def texts_of(diagram: Any) -> list[str]:
     return [text for _, text in diagram.legend() if text]
 
 
-ALWAYS = {"training": ["each epoch"]}  # entries of marks that no layer leaves out
-
-
 # Of each layer: the name of one of its marks, and the text in the legend that only it has.
 LAYERS: dict[tuple[str, Any], dict[str, tuple[str, str | None]]] = {
     ("reliability", ("style", "deviation")): {
@@ -146,15 +145,15 @@ LAYERS: dict[tuple[str, Any], dict[str, tuple[str, str | None]]] = {
         "thresholds": ("axis_strip", None),
     },
     ("training", None): {
-        "intervals": ("interval", "95\u00a0% interval"),
-        "noise_floor": ("noise floor", "noise floor"),
+        "intervals": ("intervals", "95\u00a0% interval"),
+        "noise_floor": ("noise_floor", "noise floor"),
         "threshold": ("threshold", "p = 5\u00a0%"),
-        "lowest_log_loss": ("lowest log loss", "lowest log loss"),
+        "lowest_log_loss": ("lowest_log_loss", "lowest log loss"),
     },
-    ("recalibration_lines", None): {"lines": ("lines", "event"), "path_points": ("path points", None)},
+    ("recalibration_lines", None): {"lines": ("lines", "event"), "path_points": ("path_points", None)},
     ("mcllo_parameters", None): {
         "ellipses": ("ellipses", "95\u00a0% ellipse contains it"),
-        "intervals": ("intervals of delta", None),
+        "intervals": ("intervals", None),
         "marks": ("estimates", "(1, 1): calibrated"),
     },
     ("llo_posterior", None): {
@@ -237,7 +236,7 @@ def test_every_diagram_with_layers_is_among_them():
 def test_without_any_layer_it_still_draws_and_has_no_legend(name):
     full = of_one_view(name)
     bare = full.less(*full.layers)
-    assert texts_of(bare) == ALWAYS.get(name, [])
+    assert texts_of(bare) == []
     bare.draw().savefig(io.BytesIO())
     bare.draw(Figure().subplots())
 
@@ -245,7 +244,9 @@ def test_without_any_layer_it_still_draws_and_has_no_legend(name):
 def colors(ax: Any) -> Iterator[Any]:
     """Of all marks in axes and in those within, transparency aside."""
     for panel in [ax, *ax.child_axes]:
-        yield from (line.get_color() for line in panel.lines if len(line.get_xdata()))
+        for line in panel.lines:
+            if len(line.get_xdata()):
+                yield from (line.get_color(), line.get_markeredgecolor())
         yield from (shape.get_facecolor() for shape in panel.patches)
         for shape in panel.collections:
             yield from [*shape.get_facecolor(), *shape.get_edgecolor()]
@@ -254,8 +255,7 @@ def colors(ax: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("name", DIAGRAMS.names())
 def test_no_entry_of_the_legend_is_without_a_mark(name):
     diagram = of_one_view(name)
-    if name not in ALWAYS:
-        assert legend_of(diagram.less(*diagram.layers).draw().axes[0]) is None
+    assert legend_of(diagram.less(*diagram.layers).draw().axes[0]) is None
     for layer in diagram.layers:
         alone = diagram.less(*(other for other in diagram.layers if other != layer))
         painted = {to_hex(color) for axes in alone.draw().axes for color in colors(axes)}
@@ -317,6 +317,55 @@ def test_in_small_axes_everything_stays_within(case, views):
     assert diagram.draw(ax) is ax
     assert_within(figure)
     assert figure.axes == [ax]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "views"), [*((case, 1) for case in CASES), *((case, 3) for case in GRIDS)], ids=case_name
+)
+def test_in_axes_that_are_given_nothing_meets_a_neighbor(case, views):
+    figure = Figure(figsize=(11, 4.5))
+    left, right = figure.subplots(1, 2)
+    diagram = drawn(case, views)
+    assert diagram.draw(right) is right
+    assert figure.axes == [left, right]
+    assert not left.has_data()
+    assert not left.texts
+    diagram.draw(left)
+    assert_within(figure)
+    assert left.get_tightbbox().x1 <= right.get_tightbbox().x0
+    for ax in (left, right):
+        assert ax.get_title()
+        if views > 1 or ax.get_legend() is not None:  # there may be no place for one
+            assert ax.get_legend().get_window_extent().y1 <= ax.get_window_extent().y1 + 1
+        panels = [child for child in ax.child_axes if name_of(child) not in ("strip", "axis_strip", "key", "side")]
+        for panel in panels or [ax]:
+            for line in marks(panel, "crosses"):
+                assert not any(
+                    ax.get_legend().get_window_extent().contains(*point)
+                    for point in panel.transData.transform(line.get_xydata())
+                )
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_the_svg_stands_alone(case):
+    text = drawn(case, views=2 if case in GRIDS else 1).svg()
+    root = ElementTree.fromstring(text)
+    assert root.get("role") == "img"
+    assert "style" not in {element.tag.rpartition("}")[2] for element in root.iter()}
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    prefix = ids[0].partition("-")[0]
+    assert all(element_id.startswith(prefix + "-") for element_id in ids)
+    targets = re.findall(r'href="([^"]*)"', text) + re.findall(r"url\(([^)]*)\)", text)
+    is_color_key = [target.startswith("data:image/png;base64,") for target in targets]
+    assert sum(is_color_key) == (case[0] in ("simplex", "tetrahedron"))
+    assert {target for target, is_image in zip(targets, is_color_key, strict=True) if not is_image} <= {
+        f"#{i}" for i in ids
+    }
+    addresses = set(re.findall(r"https?://[^\"' <]+", text))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # names, not places
+    assert not re.search(r"<(!--|script|metadata|foreignObject)\b", text)
 
 
 SMALLEST = [([0.5], [1]), ([0.0], [0]), ([1.0], [1]), ([1.0, 0.0], [0, 1]), ([0.3] * 9, [1] * 4 + [0] * 5)]

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import trueodds as to
-from tests.diagrams import test_drawing as drawing
 from tests.diagrams.artists import name_of
 from tests.reference import frame, golden
 from trueodds.core.errors import InputError
@@ -169,24 +168,6 @@ def test_an_empty_picture_explains_nothing():
     diagram.draw().savefig(io.BytesIO())
 
 
-@pytest.mark.parametrize(
-    ("layer", "labels", "legend_text"),
-    [
-        ("map", ["map"], "posterior near"),
-        ("contours", ["contour"], "posterior 9"),
-        ("marks", ["best_fit", "identity", "boldest"], "best fit"),
-    ],
-)
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, labels, legend_text):
-    full = LloPosterior(resolution=5)([biased(5, 300)])
-    for diagram, there in ((full, True), (full.less(layer), False)):
-        ax = diagram.draw().axes[0]
-        names = {name_of(artist) for artist in [*ax.collections, *ax.lines]}
-        assert [label in names for label in labels] == [there] * len(labels)
-        assert any(legend_text in text for _, text in diagram.legend()) is there
-    full.less(*full.layers).draw().savefig(io.BytesIO())
-
-
 def test_beyond_twelve_views_the_others_have_no_map():
     diagram = LloPosterior(resolution=4)([biased(c, 60, name=f"class:{c}") for c in range(14)])
     assert "TN245" in codes(diagram)
@@ -284,16 +265,3 @@ def test_requested_by_name_and_on_the_command_line(tmp_path):
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 3])
-def test_no_words_overlap_and_nothing_leaves_the_figure(count):
-    drawing.test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(LloPosterior(resolution=15), count)
-    drawing.test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(
-        LloPosterior(resolution=15), count
-    )
-
-
-def test_the_svg_stands_alone():
-    drawing.test_the_svg_stands_alone(LloPosterior(resolution=15))

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import trueodds as to
-from tests.diagrams import test_drawing as drawing
 from tests.diagrams.artists import name_of
 from tests.reference import columns, frame, golden
 from trueodds.core.errors import InputError
@@ -220,23 +219,6 @@ def test_the_baseline_may_be_named_and_of_two_classes_is_the_first():
     assert estimates(MclloParameters(baseline="class:ant")([binary]))["class"].tolist() == ["cat"]
 
 
-LAYERS = {
-    "ellipses": ("ellipses", "fills"),
-    "intervals": ("intervals",),
-    "marks": ("identity", "estimates"),
-}
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_that_is_left_out_is_gone_from_the_picture(layer):
-    full = MclloParameters()([honest(4, n=200, k=4)])
-    ax, less = full.draw().axes[0], full.less(layer).draw().axes[0]
-    for name, labels in LAYERS.items():
-        for label in labels:
-            assert any(name_of(artist) == label for artist in [*ax.collections, *ax.lines])
-            assert any(name_of(artist) == label for artist in [*less.collections, *less.lines]) is (name != layer)
-
-
 def test_names_sides_and_the_legend_follow_what_is_drawn():
     full = MclloParameters()([honest(4, n=200, k=4)])
     words = {text.get_text() for text in full.draw().axes[0].texts}
@@ -348,14 +330,3 @@ def test_on_the_command_line(tmp_path):
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 3])
-def test_no_words_overlap_and_nothing_leaves_the_figure(count):
-    drawing.test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(MclloParameters(), count)
-    drawing.test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(MclloParameters(), count)
-
-
-def test_the_svg_stands_alone():
-    drawing.test_the_svg_stands_alone(MclloParameters())

@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from scipy.special import expit, logit
 
 import trueodds as to
-from tests.diagrams import test_drawing as drawing
 from tests.diagrams.artists import name_of
 from tests.reference import columns, frame, golden
 from trueodds.core.errors import InputError
@@ -155,12 +154,6 @@ def test_separated_outcomes_are_noted_and_drawn():
     diagram = RecalibrationLines(posteriors=[])([View([0.2, 0.4, 0.6, 0.8], [0, 0, 1, 1], name="positive")])
     assert "TN515" in codes(diagram)
     diagram.draw()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("p", "y"), [([0.0], [0]), ([1.0], [1]), ([0.5], [1])])
-def test_the_smallest_data_can_be_drawn(p, y):
-    RecalibrationLines()([View(p, y, name="positive")]).draw()
 
 
 @pytest.mark.parametrize(
@@ -333,16 +326,6 @@ def test_the_baseline_may_be_named_and_is_by_default_the_last():
         to.draw(preds, "recalibration_lines", lens="canonical", baseline="class:dog")
 
 
-@pytest.mark.parametrize("layer", ["lines", "path_points"])
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer):
-    full = RecalibrationLines()([biased(4, 100)])
-    for diagram, there in ((full, True), (full.less(layer), False)):
-        ax = diagram.draw().axes[0]
-        assert any(name_of(artist) == layer for artist in [*ax.collections, *ax.lines]) is there
-        assert bool(diagram.legend()) is (there or layer == "path_points")
-    full.less(*full.layers).draw().savefig(io.BytesIO())
-
-
 def test_the_legend_tells_of_outcomes_that_are_there():
     assert [text for _, text in RecalibrationLines()([View([0.3] * 5, [0] * 5, name="positive")]).legend()] == [
         "no event"
@@ -370,14 +353,3 @@ def test_requested_by_name_and_on_the_command_line(tmp_path):
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 3])
-def test_no_words_overlap_and_nothing_leaves_the_figure(count):
-    drawing.test_no_words_overlap_and_nothing_is_cut_off_at_the_edge(RecalibrationLines(), count)
-    drawing.test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(RecalibrationLines(), count)
-
-
-def test_the_svg_stands_alone():
-    drawing.test_the_svg_stands_alone(RecalibrationLines())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 import re
 from pathlib import Path
 
@@ -9,59 +12,72 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
-from trueodds.cli.messages import restate_error, restate_keywords
-from trueodds.cli.output import restate_notes
-from trueodds.core.errors import InputError
+from trueodds.cli.messages import spell_error, spell_notes, spell_options
+from trueodds.core.errors import InputError, Message, Note
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Pass sum_tolerance=; or logits=True.", "Pass --sum-tolerance 0.02; or --logits 'p_*'."),
-        ("Call from_confidence(confidence, correct).", "--confidence C --correct C."),
-        ("If independent, from_multilabel.", "If independent, --multilabel 'y_*'."),
-        ("Pass Predictions.from_logits(y, Z).", "Pass --logits 'p_*'."),
-        ("rows belong in cluster=.", "rows belong in --cluster C."),
-        ("Use mode='exact'.", "Use --mode exact."),
-        ("the rows: mode='exact' (--mode exact).", "the rows: --mode exact."),
-        ("Use lens='class:NAME' or order=1.", "Use --lens class:NAME or --order 1."),
-        ("For instance classes=['no', 'yes'].", "For instance --classes no,yes."),
-        ("For instance bins=[0, 0.1, …, 1].", "For instance --bins '[0, 0.1, …, 1]'."),
-        ("Try min_prob=1e-12.", "Try --min-prob 1e-12."),
-        ("Try min_count=10 or resamples=999.", "Try --set min_count=10 or --resamples 999."),
-        ("simultaneous=True gives", "--set simultaneous=true gives"),
-        ("Leave weight_kind at 'importance'.", "Leave --weight-kind at 'importance'."),
-        ("Pass rng=0.", "Pass --seed 0."),
-        ("Pass cluster= and null='redraw'.", "Pass --cluster C and --set null=redraw."),
-        ("For instance classes=[1, 2].", "For instance --classes 1,2."),
-        # What is no keyword, or an option already, stays.
-        ("For instance --set style=deviation.", "For instance --set style=deviation."),
-        ("in data/label=3/x.csv", "in data/label=3/x.csv"),
-        ("p=0.05 and n=200", "p=0.05 and n=200"),
-        ("'ece>=0.1'", "'ece>=0.1'"),
-        ("no interval for sex=X, region=north", "no interval for sex=X, region=north"),
-        ("question=q7, range=2024-05, order=1.x", "question=q7, range=2024-05, order=1.x"),
+        ("Pass ⟨sum_tolerance=⟩; or ⟨logits=True⟩.", "Pass --sum-tolerance 0.02; or --logits 'p_*'."),
+        ("⟨Call from_confidence(confidence, correct)⟩.", "Pass --confidence C --correct C."),
+        ("If independent, ⟨Predictions.from_multilabel⟩.", "If independent, --multilabel 'y_*'."),
+        ("rows belong in ⟨cluster=⟩.", "rows belong in --cluster C."),
+        ("Use ⟨mode='exact'⟩.", "Use --mode exact."),
+        ("the rows: ⟨mode='exact' (--mode exact)⟩.", "the rows: --mode exact."),
+        ("Use ⟨lens='class:NAME'⟩ or ⟨order=1⟩.", "Use --lens class:NAME or --order 1."),
+        ("Use ⟨region='confidence > 0.9'⟩.", "Use --region 'confidence > 0.9'."),
+        ("For instance ⟨classes=['no', 'yes']⟩.", "For instance --classes no,yes."),
+        ("For instance ⟨bins=[0, 0.1, …, 1]⟩.", "For instance --bins '[0, 0.1, …, 1]'."),
+        ("For instance ⟨figsize=(5, 4)⟩.", "For instance --figsize 5,4."),
+        ("Try ⟨min_prob=1e-12⟩.", "Try --min-prob 1e-12."),
+        ("Try ⟨min_count=10⟩ or ⟨resamples=999⟩.", "Try --set min_count=10 or --resamples 999."),
+        ("⟨simultaneous=True⟩ gives", "--set simultaneous=true gives"),
+        ("Leave ⟨weight_kind⟩ at 'importance'.", "Leave --weight-kind at 'importance'."),
+        ("Pass ⟨rng=0⟩.", "Pass --seed 0."),
+        ("Pass ⟨cluster=⟩ and ⟨null='redraw'⟩.", "Pass --cluster C and --set null=redraw."),
+        ("For instance ⟨classes=[1, 2]⟩.", "For instance --classes 1,2."),
+        ("Got ⟨label=None⟩.", "Got no --label."),
+        ("Name each: ⟨group=['sex', 'big size']⟩.", "Name each: --group sex --group 'big size'."),
+        ("Run ⟨to.fit(preds, 'platt', between='step')⟩.", "Run trueodds fit FILE --method platt --between step."),
+        # What has no option keeps its spelling, and what is not marked is left alone: it may be from the data.
+        ("Try ⟨smoothness=2⟩ with label=1.", "Try smoothness=2 with label=1."),
+        ("no interval for level=2, region=north", "no interval for level=2, region=north"),
     ],
 )
-def test_keywords_become_options(text: str, expected: str) -> None:
-    assert restate_keywords(text) == expected
+def test_marked_arguments_become_options(text: str, expected: str) -> None:
+    assert spell_options(Message(text)) == expected
 
 
-def test_the_name_of_a_file_in_a_problem_is_left_alone() -> None:
-    error = restate_error(InputError("TO304", "label=1.csv has no such column.", "label='y'", "The only column is z."))
+def test_python_shows_messages_without_their_marks() -> None:
+    error = InputError("TO203", "⟨level=2⟩ is too large.", "⟨level=2⟩", "Pass ⟨level=0.95⟩.")
+    assert str(error) == "[TO203] level=2 is too large. Got level=2. Pass level=0.95."
+    assert str(spell_error(error)) == "[TO203] --level 2 is too large. Got --level 2. Pass --level 0.95."
+    note = Note("TN101", "Pass ⟨rng=0⟩.")
+    assert (str(note), note.to_dict()["text"], json.dumps(note.text)) == (
+        "[TN101] Pass rng=0.",
+        "Pass rng=0.",
+        '"Pass rng=0."',
+    )
+
+
+def test_marks_are_kept_where_texts_are_added_replaced_copied_shortened_and_pickled() -> None:
+    message = Message("Pass ⟨rng=0⟩ to a.")
+    for text in ("b: " + message, message.replace("a", "b"), message + " Or ⟨rng=1⟩.", copy.deepcopy(message)):
+        assert "--seed 0" in spell_options(text)
+    error = pickle.loads(pickle.dumps(InputError("TO203", "Wrong.", "x", f"Pass ⟨rng=0⟩. {'Read it. ' * 60}")))
+    assert len(str(error)) <= 400
+    assert spell_error(error).fix.startswith("Pass --seed 0. ")
+
+
+def test_a_missing_column_is_selected_by_its_option() -> None:
+    error = spell_error(InputError("TO304", "label=1.csv has no such column.", "⟨label='y'⟩", "The only column is z."))
     assert (error.problem, error.got, error.fix) == (
         "label=1.csv has no such column.",
         "--label y",
         "The only column is z. Select one with --label.",
     )
-
-
-def test_columns_that_are_there_keep_their_names() -> None:
-    error = restate_error(
-        InputError("TO304", "x.csv has no such column.", "label='y'", "The columns are label=1, order=2. Pass rng=0.")
-    )
-    assert error.fix == "The columns are label=1, order=2. Pass --seed 0. Select one with --label."
-    error = restate_error(InputError("TO304", "x.csv has no such column.", "label='y'", "Did you mean label=1?"))
+    error = spell_error(InputError("TO304", "x.csv has no such column.", "⟨label='y'⟩", "Did you mean label=1?"))
     assert error.fix == "Did you mean label=1? Select it with --label."
 
 
@@ -118,8 +134,9 @@ def test_notes_name_options_and_json_the_keywords(run: Run, overconfident: str, 
 
 
 def test_the_notes_of_an_audit_name_options_and_its_json_is_left_alone() -> None:
-    report = {"measures": [{"notes": [{"code": "TN1", "text": "Pass simultaneous=True."}], "n": 3}], "notes": []}
-    assert restate_notes(report)["measures"][0]["notes"][0]["text"] == "Pass --set simultaneous=true to trueodds draw."
+    text = Message("Pass ⟨simultaneous=True⟩.")
+    report = {"measures": [{"notes": [{"code": "TN1", "text": text}], "n": 3}], "notes": []}
+    assert spell_notes(report)["measures"][0]["notes"][0]["text"] == "Pass --set simultaneous=true to trueodds draw."
     assert report["measures"][0]["notes"][0]["text"] == "Pass simultaneous=True."
 
 

@@ -91,7 +91,7 @@ def test_every_synonym_leads_to_a_name_or_setting_that_exists() -> None:
 def test_what_a_synonym_says_to_set_can_be_set() -> None:
     preds = to.Predictions([0, 1] * 30, [0.2, 0.7] * 30)
     for phrase in {phrase for phrases in PHRASES_OF_SYNONYM.values() for phrase in phrases if " with " in phrase}:
-        setting, _, value = phrase.partition(" with ")[2].partition("=")
+        setting, _, value = phrase.partition(" with ")[2].strip("⟨⟩").partition("=")
         estimate = to.measure(preds, name_of_phrase(phrase), interval=None, **{setting: value.strip("'")})
         assert value.strip("'") in str({"lens": estimate.lens} | dict(estimate.settings)), phrase
 

@@ -126,8 +126,8 @@ def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
         raise InputError(
             "TO403",
             "A region of the simplex needs the rows.",
-            f"region={describe(region)} of a tally",
-            "Use mode='exact'.",
+            f"⟨region={describe(region)}⟩ of a tally",
+            "Use ⟨mode='exact'⟩.",
         )
     return select_region(rows, region)
 

@@ -192,10 +192,10 @@ def _add_keyword_hint(problem: InputError, settings: Mapping[str, Any], keywords
 
 # Remedies in errors of rows that were tallied by the call, and what they are if the caller passed a tally.
 _TALLY_REPLACEMENTS = (
-    ("Use mode='exact'", "Pass the predictions"),
-    ("use mode='exact'", "pass the predictions"),
-    ("the rows: mode='exact'", "pass the predictions"),
-    ("or mode='exact'", "or pass the predictions"),
+    ("Use ⟨mode='exact'⟩", "Pass the predictions"),
+    ("use ⟨mode='exact'⟩", "pass the predictions"),
+    ("the rows: ⟨mode='exact'⟩", "pass the predictions"),
+    ("or ⟨mode='exact'⟩", "or pass the predictions"),
 )
 
 

@@ -86,7 +86,7 @@ def _resolve_rows(
     rows = _collect_or_tally(data, mode, tally_source, progress)
     if weight_kind == "frequency":
         if isinstance(rows, Tally):
-            raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use mode='exact'.")
+            raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use ⟨mode='exact'⟩.")
         return rows, rows.expand_frequencies()
     if not isinstance(rows, Predictions) or rows.weight is None:
         return rows, rows

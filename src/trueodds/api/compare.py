@@ -197,7 +197,7 @@ def compare(
     )
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     notes = [
-        Note(note.code, f"{name}: {note.text}")
+        Note(note.code, f"{name}: " + note.text)
         for name, rows in models.items()
         if isinstance(rows, Predictions)
         for note in plausibility_notes(rows)

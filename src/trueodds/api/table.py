@@ -303,9 +303,9 @@ def _check_comparable(rows: Mapping[str, Predictions | Tally], paired: bool | No
             same, reason = False, "a tally does not store rows"
         else:
             same, reason = same_rows(first, model, paired)
-            reason = reason or "paired=False"
+            reason = reason or "⟨paired=False⟩"
             if paired is None and count_common_ids(first, model):
-                hint = " Pass paired=True to compare the common rows."
+                hint = " Pass ⟨paired=True⟩ to compare the common rows."
         if not same:
             text = f"The models were not compared, so no value is bold ({first_name} and {name}: {reason}).{hint}"
             return False, [Note("TN227", text)]

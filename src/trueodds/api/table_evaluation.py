@@ -259,7 +259,7 @@ def resample_notes(columns: Sequence[EvaluatedColumn], alpha: float) -> list[Not
         return []
     text = (
         f"Holm's correction for {n_tests:,} {noun} may prevent bold values of {', '.join(limited)}, because "
-        f"the resamples are few. Pass resamples={sufficient_draws(alpha, n_tests):,}."
+        f"the resamples are few. Pass ⟨resamples={sufficient_draws(alpha, n_tests):,}⟩."
     )
     return [Note("TN209", text)]
 
@@ -299,7 +299,7 @@ def collect_notes(columns: Sequence[MeasureColumn]) -> list[Note]:
             names = f"{len(cells):,} of {n_cells:,} estimates"
         else:
             names = _name_cells([cell[1:] for cell in cells], len(columns))
-        collected.append(replace(first_note, text=f"{names}{first}: {first_note.text}"))
+        collected.append(replace(first_note, text=f"{names}{first}: " + first_note.text))
     return collected
 
 

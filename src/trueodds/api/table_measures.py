@@ -124,10 +124,11 @@ def _refuse_pair_and_classwise_name(item: Any) -> None:
     fix = "The class-wise error is 'sce', as in {'cwECE': 'sce'}."
     if isinstance(item, (list, tuple)):
         fix = (
-            f"Pass an instance such as estimators.BinnedError(), or settings of the whole table, such as bins=10. {fix}"
+            "Pass an instance such as estimators.BinnedError(), or settings of the whole table, such as"
+            f" ⟨bins=10⟩. {fix}"
         )
         raise InputError("TO201", "A measure of a table must be a name or an instance.", describe(item), fix)
-    if isinstance(item, str) and resolve_synonym(item, ESTIMATORS.names()) == ["ece with lens='classwise'"]:
+    if isinstance(item, str) and resolve_synonym(item, ESTIMATORS.names()) == ["ece with ⟨lens='classwise'⟩"]:
         raise InputError("TO201", "Unknown estimator.", describe(item), fix)
 
 

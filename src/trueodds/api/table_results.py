@@ -332,7 +332,7 @@ class ResultTable(Result):
         """
         style = table_formats.resolve_interval_style(interval)
         if not caption and (label is not None or wide):
-            got = f"label={label!r}" if label is not None else "wide=True"
+            got = f"⟨label={label!r}⟩" if label is not None else "wide=True"
             fix = "Pass a caption, or leave label and wide out: without a caption there is only a tabular environment."
             raise InputError("TO205", "A label or a wide table needs a caption.", got, fix)
         formatted = self._format_table(interval=style is not None, noise_floor=noise_floor, caption=caption)

@@ -65,7 +65,7 @@ class CellTest:
             return []
         text = (
             f"Holm's correction for {self.n_cells:,} cells may prevent rejections, because the draws are few. Pass"
-            f" resamples={sufficient:,}."
+            f" ⟨resamples={sufficient:,}⟩."
         )
         return [Note("TN209", text)]
 

@@ -35,7 +35,7 @@ def edge_rounding_notes(sample: Array, all_scores: Callable[[], Array], bins: ob
     text = (
         f"{count:,} of {len(scores):,} values lie within rounding of a bin edge: by rounding {cause} they fall into the"
         f" bin {side} it, and the same decimals as float64 into the other bin. To count them as these decimals, round"
-        " them as float64, such as np.round(p.astype(float), 6); or pass partition='equal-mass'."
+        " them as float64, such as np.round(p.astype(float), 6); or pass ⟨partition='equal-mass'⟩."
     )
     return [Note("TN315", text)]
 

@@ -45,7 +45,7 @@ def require_binary(view: View, kind: str) -> None:
             "TO205",
             f"{kind} bins need one score per row, but the lens {view.name} has a vector per row.",
             f"partition {kind}",
-            "Use partition='median-variance' or 'simplex-grid', or a lens such as 'classwise'.",
+            "Use ⟨partition='median-variance'⟩ or 'simplex-grid', or a lens such as 'classwise'.",
         )
 
 
@@ -56,9 +56,9 @@ def lower_limit(view: View, range: str | None) -> float:
     if view.classes < 2:
         raise InputError(
             "TO205",
-            "range='1/K' needs the number of classes, which confidences alone do not provide.",
-            f"range={range!r}",
-            "Leave range out, or give the edges of bins: bins=[0, 0.1, …, 1].",
+            "⟨range='1/K'⟩ needs the number of classes, which confidences alone do not provide.",
+            f"⟨range={range!r}⟩",
+            "Leave range out, or give the edges of bins: ⟨bins=[0, 0.1, …, 1]⟩.",
         )
     return 1 / view.classes
 

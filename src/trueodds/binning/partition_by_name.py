@@ -134,6 +134,6 @@ def _reject_other_settings(settings: dict[str, Any], partition_text: str, allowe
             raise InputError(
                 "TO202",
                 f"{partition_text[0].upper() + partition_text[1:]} takes no {name}.",
-                f"{name}={describe(settings[name])}",
+                f"⟨{name}={describe(settings[name])}⟩",
                 f"It takes: {', '.join(allowed_names) or 'nothing'}.",
             )

@@ -41,7 +41,7 @@ class Uniform(Partition):
         if view.joint:
             if self.range:
                 raise InputError(
-                    "TO205", "range='1/K' is for one score per row.", f"the lens {view.name}", "Leave range out."
+                    "TO205", "⟨range='1/K'⟩ is for one score per row.", f"the lens {view.name}", "Leave range out."
                 )
             return SimplexGrid(k, self.closed).fit(view)
         # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.

@@ -171,7 +171,7 @@ class AutoSpec(CalibratorSpec):
             raise InputError(
                 "TO203",
                 "Candidates are compared on probabilities, so they cannot take logits.",
-                f"{on_logits[0]} with logits=True",
+                f"{on_logits[0]} with ⟨logits=True⟩",
                 "Leave logits out, or fit it by name and compare log losses on held-out rows.",
             )
         return specs

@@ -54,7 +54,7 @@ def check_class_count(values: Array, k: int, name: str) -> None:
             "TO501",
             f"This calibrator was fitted for {k} classes.",
             f"{n_classes} ({name} has shape {tuple(values.shape)})",
-            "Pass a single row as P[:1]." if one_row else "Pass one column per class, in the order of .classes.",
+            "Pass a single row as P[:1]." if one_row else "Pass one column per class, in the order of ⟨.classes⟩.",
         )
 
 
@@ -131,8 +131,8 @@ def independent_labels_error(k: int) -> InputError:
         "TO502",
         "Calibrators need classes that exclude each other; these labels are independent.",
         f"{k} labels",
-        "Fit one per label, on the rows in which it is known: Predictions(Y[:, j], P[:, j]), or, from logits,"
-        " Predictions.from_logits(Y[:, j], Z[:, j]).",
+        "Fit one per label, on the rows in which it is known: ⟨Predictions(Y[:, j], P[:, j])⟩, or, from logits,"
+        " ⟨Predictions.from_logits(Y[:, j], Z[:, j])⟩.",
     )
 
 
@@ -141,5 +141,5 @@ def missing_logits_error() -> InputError:
         "TO509",
         "This calibrator was fitted on logits, which probabilities do not determine.",
         "probabilities",
-        "Pass the logits with logits=True, or fit it on probabilities.",
+        "Pass the logits with ⟨logits=True⟩, or fit it on probabilities.",
     )

@@ -352,7 +352,7 @@ def save_calibrator(calibrator: FittedCalibrator, path: str | os.PathLike[str]) 
                 "TO506",
                 "Only class names that are text or numbers can be saved.",
                 f"{name!r} of type {type(name).__name__}",
-                "Pass classes= with the names as text.",
+                "Pass ⟨classes=⟩ with the names as text.",
             )
     text = json.dumps(calibrator.to_dict(), allow_nan=False, indent=1)
     calibrator_from_dict(json.loads(text))  # a file that could not be read again is refused now

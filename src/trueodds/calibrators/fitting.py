@@ -166,7 +166,7 @@ def fit_arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Ar
                 "TO509",
                 "A fit on logits needs the logits.",
                 "probabilities",
-                "Use Predictions.from_logits, or leave logits out to fit on log-probabilities.",
+                "Use ⟨Predictions.from_logits⟩, or leave logits out to fit on log-probabilities.",
             )
         P = logit_columns(check_logits(preds.logits))
     return P, Y, preds.w
@@ -322,7 +322,7 @@ class FirstPassSummary:
     def __add__(self, other: FirstPassSummary) -> FirstPassSummary:
         if self.classes != other.classes:
             got = " and ".join(shorten(", ".join(map(str, one.classes)), 60) for one in (self, other))
-            raise InputError("TO531", "All batches must have the same classes.", got, "Name them: classes=[…].")
+            raise InputError("TO531", "All batches must have the same classes.", got, "Name them: ⟨classes=[…]⟩.")
         return FirstPassSummary(
             self.classes,
             self.weighted or other.weighted,
@@ -335,7 +335,7 @@ class FirstPassSummary:
     def notes(self) -> list[Note]:
         """The notes that Predictions of all rows would have."""
         other_notes = [
-            Note(code, f"In a batch of the rows: {note.text}") for code, note in sorted(self.other_notes.items())
+            Note(code, "In a batch of the rows: " + note.text) for code, note in sorted(self.other_notes.items())
         ]
         return [*self.special_row_counts.notes(), *other_notes]
 

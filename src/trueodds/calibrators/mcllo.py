@@ -244,7 +244,7 @@ def zero_outcome_notes(n_outcomes: int) -> list[Note]:
         return []
     text = (
         f"{n_outcomes:,} observed outcomes had predicted probability 0, which is impossible under calibration."
-        " Their influence on this map depends on min_prob; fit with another value to see how much."
+        " Their influence on this map depends on ⟨min_prob⟩; fit with another value to see how much."
     )
     return [Note("TN541", text)]
 

@@ -136,7 +136,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 "TO507",
                 "Training and calibration need different rows: at least two rows (or groups).",
                 f"{n_units} sample" if groups is None else f"{n_units} group",
-                "Get more rows, or calibrate a fitted classifier with mode='frozen'.",
+                "Get more rows, or calibrate a fitted classifier with ⟨mode='frozen'⟩.",
             )
         elif self.mode == "split":
             rows, P = self._predict_held_out_rows(X, y_true, w, cluster)
@@ -302,7 +302,7 @@ def _predict_logits(model: Any, X: Any) -> Array:
             "TO508",
             f"estimator must be a classifier with {required}.",
             type(model).__name__,
-            "Choose a classifier that has it, or a calibrator without logits=True.",
+            "Choose a classifier that has it, or a calibrator without ⟨logits=True⟩.",
         )
     z = np.asarray(model.decision_function(X), dtype=np.float64)
     if z.ndim == 2 and z.shape[1] != len(_class_names(model)):

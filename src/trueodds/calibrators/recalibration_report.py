@@ -298,7 +298,7 @@ def _assignments_text(assignments: int) -> str:
         return ""
     return (
         " Because there are few clusters, log losses and gains are means over"
-        f" {assignments} assignments of the clusters to folds; other assignments (rng=) can still change the result."
+        f" {assignments} assignments of the clusters to folds; other assignments (⟨rng=⟩) can still change the result."
     )
 
 

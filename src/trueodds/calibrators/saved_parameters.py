@@ -27,7 +27,7 @@ from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 
 _MAX_FLOAT = float(np.finfo(np.float64).max)
-REFIT_HINT = "Fit it again and save it with .save(path)."
+REFIT_HINT = "⟨Fit it again and save it with .save(path)⟩."
 
 # Constraints of a field's annotation:
 NOT_SAVED = "not saved"

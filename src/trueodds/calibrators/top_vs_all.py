@@ -147,7 +147,7 @@ class TopVsAllSpec(CalibratorSpec):
             raise InputError(
                 "TO203",
                 "calibrator must be one for two classes that takes probabilities.",
-                spec.name + (" with logits=True" if getattr(spec, "logits", False) else ""),
+                spec.name + (" with ⟨logits=True⟩" if getattr(spec, "logits", False) else ""),
                 "For instance calibrator='isotonic'.",
             )
 

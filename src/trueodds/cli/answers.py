@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueodds.cli import gate, gate_values, output, record_options
-from trueodds.cli.messages import restate_keywords
+from trueodds.cli.messages import note_line
 from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, TEXT_FILE_OPTIONS, pop_columns
 from trueodds.cli.saved_files import refuse_repeated
 from trueodds.core.errors import InputError, Note
@@ -134,14 +134,14 @@ def answers(
         output.save_text(json_path, output.format_json(report))
     if json_path != "-":
         for note in first_notes:
-            output.print_text(restate_keywords(str(note)))
+            output.print_text(note_line(note))
         output.print_text(
             "\n".join(
                 [*_format_report(answer_set, risk, threshold, measures), *(path for path in (curve, out) if path)]
             )
         )
         for note in (note for note in notes if note not in first_notes):
-            output.print_text(f"  {restate_keywords(str(note))}")
+            output.print_text(f"  {note_line(note)}")
     gate.evaluate_gates(ctx, gates, gate_values.GatedAnswers(report, risk, measures), notes)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueodds.cli import output, record_options
-from trueodds.cli.messages import restate_keywords
+from trueodds.cli.messages import note_line
 from trueodds.cli.options import READS_PROBS, TEXT_FILE_OPTIONS, pop_columns
 from trueodds.cli.saved_files import is_calibrator, is_tally
 from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, shorten
@@ -199,7 +199,7 @@ def _print_applied(calibrator: Any, rows_written: int, out: str, notes: Sequence
     """Print what was applied, the number of rows, and notes on them."""
     output.print_text(f"{calibrator.describe()}\n{rows_written:,} rows written to {out}")
     for note in notes:
-        output.print_text(f"  {restate_keywords(str(note))}")
+        output.print_text(f"  {note_line(note)}")
 
 
 def _check_is_for_confidence(calibrator: Any, columns: dict[str, Any]) -> None:

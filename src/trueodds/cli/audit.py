@@ -18,6 +18,7 @@ from trueodds.cli.groups import (
     MIN_EFFECT,
     check_crossings,
 )
+from trueodds.cli.messages import spell_notes
 from trueodds.cli.open_data import open_data
 from trueodds.cli.options import (
     FAIL_ON,
@@ -96,7 +97,7 @@ def audit(
         raise InputError("TO610", "No group column is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.check_outputs(files, html=html_path, json=json_path)
     check_crossings(files, columns, crossings)
-    with ProgressBar() as progress, record_options.restate_cluster_errors(columns, costs=cost_path is not None):
+    with ProgressBar() as progress, record_options.name_question_in_errors(columns, costs=cost_path is not None):
         data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
         computed_values = ComputedGateValues(
             data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed}, crossings, max_groups
@@ -121,7 +122,7 @@ def audit(
         report = audit_result.to_dict()
     try:  # the files first, because a reader such as `head` may close stdout
         if html_path is not None:
-            replace(audit_result, facts=output.restate_notes(audit_result.facts)).to_html(html_path)
+            replace(audit_result, facts=spell_notes(audit_result.facts)).to_html(html_path)
             output.print_written(html_path)
         if json_path is not None:
             output.save_text(json_path, output.format_json(report))
@@ -142,7 +143,7 @@ def _print_report(report: Mapping[str, Any], *, is_brief: bool) -> None:
 
     render = terminal.render_brief if is_brief else terminal.render_text
     style = output.colorize if output.uses_colors() else None
-    output.print_text(render(output.restate_notes(report), output.terminal_width(), style), is_colored=True)
+    output.print_text(render(spell_notes(report), output.terminal_width(), style), is_colored=True)
 
 
 class ComputedGateValues:

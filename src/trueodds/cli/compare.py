@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from trueodds.cli import gate, gate_values, output
-from trueodds.cli.messages import restate_keywords
+from trueodds.cli.messages import spell_options
 from trueodds.cli.open_data import find_models, open_models
 from trueodds.cli.options import (
     FAIL_ON,
@@ -107,7 +107,7 @@ def compare(
         positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
         comparison = compare_models(*positional, weight_kind=weight_kind, **settings_used)
         if html_path is not None:
-            notes = tuple(replace(note, text=restate_keywords(note.text)) for note in comparison.notes)
+            notes = tuple(replace(note, text=spell_options(note.text)) for note in comparison.notes)
             replace(comparison, notes=notes).to_html(dict(zip(model_names, models, strict=True)), html_path)
     if html_path is not None:
         output.print_written(html_path)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.messages import restate_keywords
+from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import open_data, open_models_by_name
 from trueodds.cli.options import LENS, SEED, WEIGHT_KIND, data_options, pop_columns
 from trueodds.cli.settings import parse_value, pop_settings, settings_options
@@ -114,7 +114,7 @@ def draw(
         write_data_file(out, content, content["table"], "TO602")
     output.print_text(f"{result.describe()}\n{out}")
     for note in result.notes:
-        output.print_text(f"  {restate_keywords(str(note))}")
+        output.print_text(f"  {note_line(note)}")
 
 
 def _check_suffix(diagram: str, out: str) -> str:

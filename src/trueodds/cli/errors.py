@@ -8,7 +8,7 @@ import re
 import click
 
 from trueodds.cli import output
-from trueodds.cli.messages import restate_error
+from trueodds.cli.messages import spell_error
 from trueodds.cli.settings import SETTING_OPTIONS
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.suggestions import normalize_name, resolve_synonym
@@ -45,7 +45,7 @@ _UNUSED_RECORD_OPTIONS = {
 
 def print_error(error: InputError) -> int:
     """Print an error as five labelled lines on stderr; return the exit code of invalid input."""
-    error = restate_error(error)
+    error = spell_error(error)
     title = f"error {error.code}"
     output.print_text(title if os.environ.get("NO_COLOR") else output.colorize(title, "bad"), err=True, is_colored=True)
     for name, text in (("problem", error.problem), ("got", error.got), ("fix", error.fix)):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.messages import restate_keywords
+from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import open_data
 from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, pop_columns
 from trueodds.cli.settings import pop_settings, settings_options
@@ -54,7 +54,6 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
         calibrator.to_onnx(out)
     else:
         calibrator.save(out)
-    summary_lines = [
-        restate_keywords(line) if line.startswith("[TN") else line for line in calibrator.summary().split("\n")
-    ]
-    output.print_text("\n".join([*summary_lines, out]))
+    lines = calibrator.summary().split("\n")
+    lines[len(lines) - len(calibrator.notes) :] = map(note_line, calibrator.notes)  # the summary ends with the notes
+    output.print_text("\n".join([*lines, out]))

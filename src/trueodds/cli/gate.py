@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import click
 
 from trueodds.cli import output
-from trueodds.cli.messages import restate_keywords
+from trueodds.cli.messages import note_line
 from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
@@ -218,7 +218,7 @@ def evaluate_gates(
         else:
             note_on_gate = None if note_on_bound is None else note_on_bound(gate)
             for note in [*([] if note_on_gate is None else [note_on_gate]), *_doubts_about_data(notes)]:
-                output.print_text(f"  {restate_keywords(str(note))}", err=True)
+                output.print_text(f"  {note_line(note)}", err=True)
         failed = failed or fails
     if errors:
         raise errors[0]
@@ -253,7 +253,7 @@ def _require_plausible_data(gate: Gate, notes: Sequence[Note]) -> None:
             continue
         code = load_codes()[note.code]
         text = IMPLAUSIBLE_DATA_TEXTS.get(note.code, code.meaning)
-        remedy = plain_text(code.remedy).replace("`", "")
+        remedy = re.sub("`(.*?)`", r"⟨\1⟩", plain_text(code.remedy))
         raise InputError(
             "TO613",
             f"--fail-on {gate.text!r} would pass, but the data seem to be misread.",

@@ -61,7 +61,7 @@ def measure(
     takes_actions = ESTIMATORS.has_setting(estimator, "actions")
     data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind, takes_actions=takes_actions)
     method_settings |= costs
-    with record_options.restate_cluster_errors(columns, costs=bool(cost_path)):
+    with record_options.name_question_in_errors(columns, costs=bool(cost_path)):
         if gates:  # read the rows only once, although the notes on gates use them again
             from trueodds.api.collect_or_tally import resolve_data
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterable, Mapping
@@ -13,14 +12,12 @@ from typing import Any
 
 import click
 
-from trueodds.cli.messages import restate_keywords
+from trueodds.cli.messages import note_line
 from trueodds.core.atomic_write import check_writable
 from trueodds.core.errors import InputError
-from trueodds.core.printable import printable_lines, to_printable, without_surrogates
+from trueodds.core.printable import printable_lines, without_surrogates
 from trueodds.core.table_layout import TEXT_WIDTH, display_width
 
-# A setting of a diagram in a note, to which the command that has it is added: an audit has no such settings.
-_DIAGRAM_SETTING_PATTERN = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")
 MAX_TEXT_WIDTH = 110  # maximum number of columns of text, because longer lines are hard to read
 # The color and weight of each role of text in a report.
 _COLORS: dict[str, dict[str, Any]] = {
@@ -169,39 +166,8 @@ def print_result(
     finally:
         if json_path != "-":
             print_text(text, is_verbatim=is_verbatim)
-            labels = _group_labels(report)
             for note in notes:
-                print_text(f"  {restate_keywords(str(note), labels)}")
-
-
-def restate_notes(report: Any, labels: Iterable[str] = ()) -> Any:
-    """Return a report whose notes name options instead of keywords, for the terminal; the JSON keeps the keywords.
-
-    Lists and mappings inside the report are treated likewise. `labels` are texts from the data that stay unchanged.
-    """
-    if isinstance(report, Mapping):
-        labels = labels or _group_labels(report)
-        return {
-            name: [_restate_note(note, labels) for note in value or ()]
-            if name == "notes"
-            else restate_notes(value, labels)
-            for name, value in report.items()
-        }
-    if isinstance(report, (list, tuple)) and report and isinstance(report[0], Mapping):
-        return [restate_notes(item, labels) for item in report]
-    return report
-
-
-def _restate_note(note: Mapping[str, Any], labels: Iterable[str]) -> dict[str, Any]:
-    """Return a note with options in its text; a setting of a diagram is followed by the command that has it."""
-    text = restate_keywords(note["text"], labels)
-    return {**note, "text": _DIAGRAM_SETTING_PATTERN.sub(r"\1 to trueodds draw", text)}
-
-
-def _group_labels(report: Mapping[str, Any]) -> list[str]:
-    """Return the labels of groups, such as level=2, which notes quote and which are no keywords."""
-    groups = report.get("groups") or ()
-    return [to_printable(group["label"]) for group in groups if isinstance(group, Mapping) and "label" in group]
+                print_text(f"  {note_line(note)}")
 
 
 def uses_colors(stream: Any = None) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, spell
 
 RECORD_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--percent", {"is_flag": True, "metavar": "", "help": "Confidences are percentages (70 means 70 %)."}),
@@ -150,29 +149,23 @@ def has_records_to_recalibrate(files: Sequence[str], columns: Mapping[str, Any])
 
 
 def read_answer_set(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
-    """Read the answers in these files; errors name options in place of keywords."""
+    """Read the answers in these files."""
     from trueodds.io.answers import read_answers
 
     settings = {"options" if name == "logprobs" else name: value for name, value in columns.items()}
-    try:
-        return read_answers(files[0] if len(files) == 1 else list(files), **settings)
-    except InputError as problem:
-        fix = problem.fix.replace("percent=True", "--percent")
-        fix = fix.replace("Read logits with trueodds.read(…, logits=).", "Logits are read from columns, by --logits.")
-        raise InputError(problem.code, problem.problem, problem.got, fix) from None
+    return read_answers(files[0] if len(files) == 1 else list(files), **settings)
 
 
 @contextmanager
-def restate_cluster_errors(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
-    """Rewrite errors about clusters as errors about --question."""
+def name_question_in_errors(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
+    """Name --question in errors about clusters."""
     try:
         yield
     except InputError as problem:
         if problem.code != "TO205" or "question" not in columns or "cluster" not in problem.got:
             raise
-        got = re.sub(r"clusters?=?", f"--question {','.join(columns['question'])}", problem.got).replace(
-            "cost=", "--cost"
-        )
+        question = f"--question {','.join(columns['question'])}"
+        got = spell(problem.got, lambda code: question if code.startswith("cluster") else f"⟨{code}⟩")
         fix = "With --cost leave out --question, on a file with one row of each question." if costs else problem.fix
         raise InputError(problem.code, problem.problem, got, fix) from None
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.messages import restate_keywords
+from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import find_models, open_models
 from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, pop_columns_of_models
 from trueodds.cli.settings import pop_settings, settings_options
@@ -112,4 +112,4 @@ def table(
         text = result.to_markdown() if table_format == "markdown" else result.to_latex()
     output.print_text(text.rstrip("\n"), is_verbatim=True)  # not wrapped, because it is copied or redirected
     for note in result.notes:  # apart from the table, which may be redirected to a file
-        output.print_text(f"  {restate_keywords(str(note))}", err=True)
+        output.print_text(f"  {note_line(note)}", err=True)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.messages import restate_keywords
+from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import open_data
 from trueodds.cli.options import data_options, pop_columns
 from trueodds.cli.saved_files import add_tallies
@@ -78,5 +78,5 @@ def merge(files: tuple[str, ...], out: str) -> None:
 def _print_tally(rows: str, result: Any, out: str, source_notes: Sequence[Any] = ()) -> None:
     """Print `rows`, their number as text, the notes on how they were read and if some count twice, and the file."""
     notes = [*source_notes, *(note for note in result.notes() if note.code == "TN172")]
-    note_lines = "".join(f"\n  {restate_keywords(str(note))}" for note in notes)
+    note_lines = "".join(f"\n  {note_line(note)}" for note in notes)
     output.print_text(f"{rows}{note_lines}\n{out}")

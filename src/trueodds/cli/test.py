@@ -61,7 +61,7 @@ def test(
         registry, costed_method, option = ESTIMATORS, method_settings.get("statistic", "ece"), "--set statistic="
     if cost_path:
         check_takes_costs(registry, costed_method, option)
-    with ProgressBar() as progress, record_options.restate_cluster_errors(columns, costs=bool(cost_path)):
+    with ProgressBar() as progress, record_options.name_question_in_errors(columns, costs=bool(cost_path)):
         takes_actions = registry.has_setting(costed_method, "actions")
         data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind, takes_actions=takes_actions)
         method_settings |= costs

@@ -1,8 +1,15 @@
-"""Input errors with a stable code, the problem, the value received, and the remedy; and coded notes on results."""
+"""Input errors with a stable code, the problem, the value received, and the remedy; and coded notes on results.
+
+Their texts mark what Python and the command line spell differently, arguments and calls: "Use ⟨mode='exact'⟩." Python
+shows it without the marks, and another front end spells the marked code in its own way (`spell`).
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from trueodds.core.printable import to_printable, with_visible_characters
 
@@ -10,6 +17,52 @@ MAX_MESSAGE_LENGTH = 400  # characters of a message, so that it fits on a few li
 MAX_GOT_LENGTH = 160  # characters of its part on what was got
 MAX_VALUE_LENGTH = 80  # characters of a single value
 MAX_LISTED_ITEMS = 8  # items of a list that are written out; of a longer one only the length is given
+_MARKED_CODE = re.compile("⟨(.*?)⟩")
+
+
+class Message(str):
+    """A text as Python shows it, which knows the code that is marked in it. Adding texts keeps the marks.
+
+    >>> message = Message("Use ⟨mode='exact'⟩.") + " Or ⟨bins=10⟩."
+    >>> print(message)
+    Use mode='exact'. Or bins=10.
+    >>> spell(message, lambda code: "--" + code.replace("=", " "))
+    "Use --mode 'exact'. Or --bins 10."
+    """
+
+    marked: str
+
+    def __new__(cls, marked: str, shown: str | None = None) -> Message:
+        message = super().__new__(cls, _MARKED_CODE.sub(r"\1", marked) if shown is None else shown)
+        message.marked = marked
+        return message
+
+    def __add__(self, other: str) -> Message:
+        return Message(self.marked + _marked(other))
+
+    def __radd__(self, other: str) -> Message:
+        return Message(_marked(other) + self.marked)
+
+    def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> Message:
+        """Replace a text, keeping the marks."""
+        return Message(self.marked.replace(old, new, count))
+
+    def __reduce__(self) -> tuple[type[Message], tuple[str, str]]:
+        return Message, (self.marked, str(self))
+
+
+def _marked(text: str) -> str:
+    return text.marked if isinstance(text, Message) else text
+
+
+def spell(text: str, spelling: Callable[[str], str]) -> str:
+    """Return a text with the marked code as `spelling` spells it; a text without marks is unchanged."""
+    return _MARKED_CODE.sub(lambda match: spelling(match[1]), _marked(text))
+
+
+def parse_marks(text: str) -> str:
+    """Return a text that may contain marks as a message; one without marks is unchanged."""
+    return text if isinstance(text, Message) or "⟨" not in text else Message(text)
 
 
 class InputError(ValueError):
@@ -41,8 +94,9 @@ class InputError(ValueError):
     """
 
     def __init__(self, code: str, problem: str, got: str = "", fix: str = "") -> None:
-        got = shorten(with_visible_characters(" ".join(line.strip() for line in got.split("\n"))), MAX_GOT_LENGTH)
-        problem, fix = with_visible_characters(problem), with_visible_characters(fix)
+        got = parse_marks(with_visible_characters(" ".join(line.strip() for line in _marked(got).split("\n"))))
+        problem, fix = (parse_marks(with_visible_characters(_marked(text))) for text in (problem, fix))
+        got = shorten(got, MAX_GOT_LENGTH)
         max_text_length = MAX_MESSAGE_LENGTH - len(_message(code, "", got, " "))
         if len(problem) + len(fix) > max_text_length:
             fix = shorten(fix, max(max_text_length - len(problem), max_text_length // 2))
@@ -93,6 +147,9 @@ class Note:
     code: str
     text: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", parse_marks(self.text))
+
     def __str__(self) -> str:
         return to_printable(f"[{self.code}] {self.text}")
 
@@ -116,7 +173,8 @@ def shorten(text: str, max_length: int) -> str:
     if len(text) <= max_length:
         return text
     tail = (max_length - 1) // 3
-    return f"{text[: max_length - 1 - tail]}…{text[len(text) - tail :]}"
+    shown = f"{text[: max_length - 1 - tail]}…{text[len(text) - tail :]}"
+    return Message(text.marked, shown) if isinstance(text, Message) else shown  # others spell the whole message
 
 
 def _message(code: str, problem: str, got: str, fix: str) -> str:

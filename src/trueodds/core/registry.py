@@ -168,10 +168,12 @@ class Registry:
     def _unknown_setting_error(self, name: str, setting: str, known: Sequence[str]) -> InputError:
         """Return the error of a setting that a method does not have, with the most similar one."""
         problem = f"The {self.kind} {name} has no setting {setting!r}."
-        fix = suggestions.did_you_mean(setting, known)
+        fix = suggestions.did_you_mean(setting, known, as_code=True)
         if not fix and (near_settings := suggestions.find_near_names(setting, self._method_of_setting)):
             fix = f"{near_settings[0]} is a setting of the {self.kind} {self._method_of_setting[near_settings[0]]!r}."
-        return InputError("TO202", problem, "", fix or (list_names(known) if known else "It has no settings."))
+        return InputError(
+            "TO202", problem, "", fix or (list_names(known, as_code=True) if known else ("It has no settings."))
+        )
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """Create the method with its settings; an unknown setting raises an InputError that lists similar names."""

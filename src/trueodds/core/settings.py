@@ -179,21 +179,21 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     words_text = " or ".join(map(repr, words)) if len(words) < 3 else f"one of {listed_words}"
     allowed_text = " or ".join(text for text in (*type_texts, words_text) if text)
     fix = _suggest_value(name, value, hint, default, words)
-    raise InputError("TO203", f"{name} must be {allowed_text}.", describe(value), fix)
+    raise InputError("TO203", f"⟨{name}⟩ must be {allowed_text}.", describe(value), fix)
 
 
 def _suggest_value(name: str, value: Any, hint: Any, default: Any, words: Sequence[Any]) -> str:
     """Return the remedy for an invalid value of a setting, of which `words` are allowed values: a value to pass."""
     is_optional = _read_by_hint(hint, None)[0]
     if isinstance(value, str) and value.lower() == "none" and is_optional:
-        return f"Pass {name}=None, without quotes."
+        return f"Pass ⟨{name}=None⟩, without quotes."
     if isinstance(value, str) and words:
         return suggest_names(value[:MAX_VALUE_LENGTH], map(str, words))
     fraction = _percentage_to_fraction(value) if name in FRACTION_SETTINGS else None
     if fraction is not None and _read_by_hint(hint, fraction)[0]:
         return f"{name} is a fraction: {fraction:g}, not {value:g}."
     if default is not dataclasses.MISSING and default is not None:
-        return f"For instance {name}={describe(default)}."
+        return f"For instance ⟨{name}={describe(default)}⟩."
     return "Leave it out." if is_optional else "Pass one."
 
 

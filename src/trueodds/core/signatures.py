@@ -25,7 +25,7 @@ _HINT_OF_ROW_ARGUMENT = {
     " classes=…).",
     "sum_tolerance": "The tolerance belongs to the rows: Predictions(y_true, y_prob, sum_tolerance=…), or read(path,"
     " sum_tolerance=…).",
-    "logits": "Logits are read by Predictions.from_logits(y_true, logits), or read(path, logits=…).",
+    "logits": "Logits are read by ⟨Predictions.from_logits(y_true, logits)⟩, or read(path, logits=…).",
 }
 _READING_ARGUMENTS = (
     "label", "probs", "confidence", "correct", "predicted", "multilabel", "votes", "row_id", "missing", "batch_rows",

@@ -63,7 +63,7 @@ def add_synonyms(synonyms_of_phrase: Mapping[str, Sequence[str]]) -> None:
 
     The keys are a phrase, or several phrases separated by " | ". A phrase is the name of a method, setting, value or
     argument, which `name_of_phrase` returns, and may be followed by a blank and what the synonym needs beside the name,
-    such as "ece with lens='classwise'". Of several phrases those are suggested whose name is known where the synonym
+    such as "ece with ⟨lens='classwise'⟩". Of several phrases those are suggested whose name is known where the synonym
     was used, as a calibrator or a diagram for "hist".
     """
     for phrases, synonyms in synonyms_of_phrase.items():
@@ -106,14 +106,14 @@ def suggest_names(word: str, known: Iterable[str]) -> str:
     return did_you_mean(word, known) or list_names(known)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str], *, as_code: bool = False) -> str:
     """Return a question that suggests similar known names; empty if there are none.
 
     >>> did_you_mean("n_bootstrap", ["level", "resamples"]), did_you_mean("eggs", ["level", "resamples"])
     ('Did you mean resamples?', '')
     """
     near_names = find_near_names(word, known)
-    return f"Did you mean {' or '.join(near_names)}?" if near_names else ""
+    return f"Did you mean {' or '.join(_mark(near_names, as_code))}?" if near_names else ""
 
 
 def find_near_names(word: str, known: Iterable[str]) -> list[str]:
@@ -129,8 +129,8 @@ def find_near_names(word: str, known: Iterable[str]) -> list[str]:
     return resolve_synonym(word, known) or completions[:3] or difflib.get_close_matches(word.lower(), known, n=3)
 
 
-def list_names(names: Sequence[str], max_length: int = 200) -> str:
-    """Return the known names as a sentence, truncated to about `max_length` characters.
+def list_names(names: Sequence[str], max_length: int = 200, *, as_code: bool = False) -> str:
+    """Return the known names as a sentence, truncated to about `max_length` characters; marked if they are `as_code`.
 
     >>> list_names(["beta", "platt"]), list_names(["beta", "platt", "isotonic"], max_length=12)
     ('Known: beta, platt.', 'Known: beta, platt and 1 more.')
@@ -142,4 +142,8 @@ def list_names(names: Sequence[str], max_length: int = 200) -> str:
             break
         n_shown += 1
     more = f" and {len(names) - n_shown:,} more" if n_shown < len(names) else ""
-    return f"Known: {', '.join(names[:n_shown])}{more}."
+    return f"Known: {', '.join(_mark(names[:n_shown], as_code))}{more}."
+
+
+def _mark(names: Sequence[str], as_code: bool) -> list[str]:
+    return [f"⟨{name}⟩" if as_code else name for name in names]

@@ -20,7 +20,7 @@ def refuse_swapped(y: Array, p: Array) -> None:
     if y.ndim == 2 and (is_integer_or_text or (p.ndim == 1 and is_integral_float and (p > 1).any())):
         raise InputError(
             "TO109",
-            "The arguments look swapped: y_true has probabilities, y_prob has labels.",
+            "The arguments look swapped: ⟨y_true⟩ has probabilities, ⟨y_prob⟩ has labels.",
             f"shapes {y.shape} and {p.shape}",
             fix,
         )
@@ -29,8 +29,8 @@ def refuse_swapped(y: Array, p: Array) -> None:
             return  # outcomes of a regression and rounded forecasts, which are no labels of two classes
         raise InputError(
             "TO109",
-            "The arguments look swapped: y_true has fractions, y_prob has whole numbers.",
-            f"y_true starts {y[:3].tolist()}, y_prob starts {p[:3].tolist()}",
+            "The arguments look swapped: ⟨y_true⟩ has fractions, ⟨y_prob⟩ has whole numbers.",
+            f"⟨y_true⟩ starts {y[:3].tolist()}, ⟨y_prob⟩ starts {p[:3].tolist()}",
             fix,
         )
 
@@ -53,7 +53,7 @@ def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
             "TO109",
             "The arguments look swapped: correct has fractions, confidence has 0 and 1.",
             f"correct starts {correct[:3].tolist()}",
-            "Call from_confidence(confidence, correct).",
+            "⟨Call from_confidence(confidence, correct)⟩.",
         )
 
 
@@ -64,7 +64,7 @@ def refuse_swapped_multilabel(y: Array, p: Array) -> None:
             "TO109",
             "The arguments look swapped: Y has fractions, P has 0 and 1.",
             f"Y starts {y[:1].tolist()}, P starts {p[:1].tolist()}",
-            "Call from_multilabel(Y, P).",
+            "⟨Call from_multilabel(Y, P)⟩.",
         )
 
 

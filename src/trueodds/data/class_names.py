@@ -25,7 +25,7 @@ def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
     names = tuple(to_plain_name(name) for name in classes) if is_sequence else ()
     if not names or not all(map(_is_class_name, names)):
         raise InputError(
-            "TO113", "classes must be a list of names.", describe(classes), "For instance classes=['no', 'yes']."
+            "TO113", "classes must be a list of names.", describe(classes), "For instance ⟨classes=['no', 'yes']⟩."
         )
     if unencodable := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
         fix = "Decode the names again, as UTF-8."

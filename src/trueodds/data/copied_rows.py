@@ -91,7 +91,8 @@ def _note(fact: str) -> Note:
     """Return the note on copies of rows."""
     return Note(
         "TN144",
-        f"{fact}, as if cases had been copied. Drop the copies, or pass cluster= with the number of the case: every row"
+        f"{fact}, as if cases had been copied. Drop the copies, or pass ⟨cluster=⟩ with the number of the case:"
+        " every row"
         " counts as a new case, so that p-values are too small and intervals too short. A recalibration has the copies"
         " of a case in one fold.",
     )

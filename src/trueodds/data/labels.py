@@ -98,7 +98,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
         elif is_single and n_labels > k:
             fix = (
                 "If these are classes, select the probabilities of all, or pass the confidence in the predicted class"
-                " and whether it is correct: Predictions.from_confidence(p, correct); if they are the outcomes of a"
+                " and whether it is correct: ⟨Predictions.from_confidence(p, correct)⟩; if they are the outcomes of a"
                 f" regression, {REGRESSION_REMEDY}"
             )
         refuse_first_invalid(y, (y < 0) | (y >= k), "TO105", f"Labels must lie in 0..{k - 1}.", fix)
@@ -108,7 +108,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
 def _fraction_remedy(y: Array, k: int, *, is_single: bool) -> str:
     """Return the remedy for labels (n,) that are fractions: soft labels, codes of k classes, or a regression's."""
     if y.min() >= 0 and y.max() <= 1:
-        fix = "For votes or soft labels pass y_true as (n, K) shares"
+        fix = "For votes or soft labels pass ⟨y_true as (n, K) shares⟩"
         return f"{fix}; for the outcomes of a regression, {REGRESSION_REMEDY}"
     if len(np.unique(y)) <= k:
         return suggest_classes(y, k, is_single=is_single)
@@ -119,9 +119,9 @@ def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = N
     """Return the remedy for labels that are names or codes: the classes to pass, in the order of the columns.
 
     >>> suggest_classes(np.array(["yes", "no"]), 2, is_single=True, column="p_yes")
-    "Pass Predictions(y_true, y_prob, classes=['no', 'yes']) if p_yes is the probability of the second class."
+    "Pass ⟨Predictions(y_true, y_prob, classes=['no', 'yes'])⟩ if p_yes is the probability of the second class."
     >>> suggest_classes(np.array([2, 1, 3]), 3, is_single=False)
-    'Pass Predictions(y_true, y_prob, classes=[1, 2, 3]), with the names in the order of the columns.'
+    'Pass ⟨Predictions(y_true, y_prob, classes=[1, 2, 3])⟩, with the names in the order of the columns.'
     >>> suggest_classes(np.array(["yes", "no", "NA"]), 2, is_single=True)
     'Remove rows whose label is unknown, or select the probabilities of all classes.'
     """
@@ -227,7 +227,7 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
             "TO111",
             "Votes must have one column per class.",
             f"{y.shape[1]} columns for {k} classes",
-            "Pass y_true as (n, K) counts or shares.",
+            "Pass ⟨y_true as (n, K) counts or shares⟩.",
         )
     votes = as_float_array(y, "votes").astype(np.float64)
     is_invalid = ~np.isfinite(votes) | (votes < 0)
@@ -312,8 +312,8 @@ def check_multilabel(y: Array, missing: float | None, names: tuple[Any, ...]) ->
     is_unknown = np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, dtype=bool)
     missing = check("missing", missing, float | None)
     if missing in (0, 1):
-        fix = "Pass the value that stands for an unknown label, such as missing=-1."
-        raise InputError("TO203", "missing must be another value than 0 and 1.", f"missing={missing:g}", fix)
+        fix = "Pass the value that stands for an unknown label, such as ⟨missing=-1⟩."
+        raise InputError("TO203", "missing must be another value than 0 and 1.", f"⟨missing={missing:g}⟩", fix)
     if missing is not None and y.dtype.kind in "iuf":
         is_unknown |= y == missing
     if not is_unknown.any():
@@ -348,7 +348,9 @@ def check_binary(y: Array, name: str = "Y", *, is_multilabel: bool = False) -> A
         first = y[np.unravel_index(int(np.argmax(is_invalid)), y.shape)]
         fix = "Convert it first."
         if is_multilabel and first == -1:
-            fix = "If -1 means that a label is unknown, pass missing=-1: the row then counts for its other labels only."
+            fix = (
+                "If -1 means that a label is unknown, pass ⟨missing=-1⟩: the row then counts for its other labels only."
+            )
         refuse_first_invalid(y, is_invalid, "TO116", f"{name} must hold 0 and 1.", fix)
     return y.astype(np.int64)
 

@@ -100,7 +100,7 @@ def check_class_order(preds: Predictions) -> list[Note]:
     accuracy, reordered_accuracy = accuracies
     text = (
         f"With the classes in another order the accuracy would be {100 * reordered_accuracy:.1f} % instead of "
-        f"{100 * accuracy:.1f} %: are the labels, or classes=, in the order of the columns?"
+        f"{100 * accuracy:.1f} %: are the labels, or ⟨classes=⟩, in the order of the columns?"
     )
     return [Note("TN142", text)]
 
@@ -212,7 +212,7 @@ def unobserved_class_notes(is_observed: Array, expected: Array, classes: Sequenc
 def positions_hint(k: int) -> str:
     """Return the sentence on how labels of k classes are read, for a first class that was never observed."""
     listed = str(list(range(1, k + 1))) if k <= MAX_NAMED_CLASSES else f"[1, 2, …, {k}]"
-    return f"Labels that are numbers are read as positions 0 to {k - 1}: if they start at 1, pass classes={listed}."
+    return f"Labels that are numbers are read as positions 0 to {k - 1}: if they start at 1, pass ⟨classes={listed}⟩."
 
 
 def no_correct_answer_notes(n_correct: float, expected: float) -> list[Note]:

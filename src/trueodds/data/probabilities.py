@@ -117,7 +117,7 @@ def _check_row_sums(
         tolerance = SUM_TOLERANCE_OF_DTYPE.get(dtype.name, DEFAULT_SUM_TOLERANCE)
     if largest > tolerance:
         n_invalid = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
-        fix = f"If these are logits, {LOGITS_REMEDY}; if labels are independent, use Predictions.from_multilabel."
+        fix = f"If these are logits, {LOGITS_REMEDY}; if labels are independent, use ⟨Predictions.from_multilabel⟩."
         if bool((_sum_rows(p) <= 1 + tolerance).all()):
             fix = f"If a class is missing, pass the columns of all classes; i{fix[1:]}"
         if largest <= MAX_ROUNDING_DEVIATION:

@@ -1,25 +1,28 @@
-"""Remedies of input errors that name an argument of `Predictions`, and their restatement for other functions."""
+"""Remedies of input errors that name an argument of `Predictions`, and how other functions spell them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, spell
 
-LOGITS_REMEDY = "use Predictions.from_logits, or read(…, logits=True)"  # hint if logits are passed as probabilities
+LOGITS_REMEDY = "⟨use Predictions.from_logits, or read(…, logits=True)⟩"  # hint if logits are passed as probabilities
+
+
+_PREDICTIONS_CALL = "Predictions(y_true, y_prob, "
 
 
 def predictions_call(argument: str) -> str:
-    """Return the call of `Predictions` that passes an argument, for remedies of errors.
+    """Return the call of `Predictions` that passes an argument, marked as code in remedies of errors.
 
     Most functions that take `y_true` and `y_prob` do not have this argument themselves; for those that do,
-    `restate_own_arguments` finds this text in the remedy and replaces it.
+    `restate_own_arguments` replaces the call by the argument.
 
     >>> predictions_call("sum_tolerance=0.02")
-    'Predictions(y_true, y_prob, sum_tolerance=0.02)'
+    '⟨Predictions(y_true, y_prob, sum_tolerance=0.02)⟩'
     """
-    return f"Predictions(y_true, y_prob, {argument})"
+    return f"⟨{_PREDICTIONS_CALL}{argument})⟩"
 
 
 def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> InputError:
@@ -27,12 +30,18 @@ def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> I
 
     `logits` is the argument by which that function reads logits, in place of `Predictions.from_logits`.
 
-    >>> error = InputError("TO104", "Wrong sums.", fix="Pass Predictions(y_true, y_prob, sum_tolerance=0.02).")
+    >>> error = InputError("TO104", "Wrong sums.", fix=f"Pass {predictions_call('sum_tolerance=0.02')}.")
     >>> restate_own_arguments(error).fix
     'Pass sum_tolerance=0.02.'
     """
-    fix = re.sub(r"Predictions\(y_true, y_prob, (\w+=)(?:\[…\]|([^()]*))\)", r"\1\2", problem.fix)
-    return InputError(problem.code, problem.problem, problem.got, fix.replace(LOGITS_REMEDY, f"pass {logits}"))
+
+    def own_argument(code: str) -> str:
+        if f"⟨{code}⟩" == LOGITS_REMEDY:
+            return f"pass ⟨{logits}⟩"
+        is_call = code.startswith(_PREDICTIONS_CALL)
+        return f"⟨{code.removeprefix(_PREDICTIONS_CALL)[:-1].replace('[…]', '')}⟩" if is_call else f"⟨{code}⟩"
+
+    return InputError(problem.code, problem.problem, problem.got, spell(problem.fix, own_argument))
 
 
 def count_phrase(count: int) -> str:

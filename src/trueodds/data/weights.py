@@ -91,9 +91,10 @@ def frequency_weight_notes(weight: Array) -> list[Note]:
         return []
     text = (
         f"The weights are whole numbers up to {weight.max():,.0f} and are used as importance weights: {len(weight):,}"
-        f" observations, some of which count more. If a weight counts equal observations, pass weight_kind='frequency':"
+        " observations, some of which count more. If a weight counts equal observations, pass"
+        " ⟨weight_kind='frequency'⟩:"
         f" they are then {weight.sum():,.0f} observations, and intervals are narrower. If not, pass"
-        " weight_kind='importance'."
+        " ⟨weight_kind='importance'⟩."
     )
     return [Note("TN286", text)]
 
@@ -120,13 +121,13 @@ def repeat_rows(weight: Array) -> Array:
             "TO110",
             "Frequency weights must be whole numbers.",
             f"{weight[row]} in row {row}",
-            "Use weight_kind='importance' for weights that are not counts.",
+            "Use ⟨weight_kind='importance'⟩ for weights that are not counts.",
         )
     if weight.sum() > MAX_REPEATED_ROWS:
         raise InputError(
             "TO110",
             "The repeated rows do not fit into memory.",
             f"frequency weights with sum {weight.sum():.3g}",
-            "Use weight_kind='importance', where only ratios matter.",
+            "Use ⟨weight_kind='importance'⟩, where only ratios matter.",
         )
     return np.repeat(np.arange(len(weight)), weight.astype(np.int64))

@@ -140,7 +140,7 @@ class CalibrationBelt(Recipe):
         """Build the recipe, with `level` in place of `levels` if it is given."""
         if "level" in settings:
             if "levels" in settings:
-                got = f"level={describe(settings['level'])}, levels={describe(settings['levels'])}"
+                got = f"⟨level={describe(settings['level'])}⟩, levels={describe(settings['levels'])}"
                 raise InputError("TO203", "level and levels exclude each other.", got, "Pass one of them.")
             settings["levels"] = (settings.pop("level"),)
         return cls(**settings)

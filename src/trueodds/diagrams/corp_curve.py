@@ -488,7 +488,7 @@ def require_known_max_weight(score_sums: DistinctScoreSums, is_rows: bool) -> No
             "TO403",
             "The honest band of rows with unequal weights needs the rows.",
             "a tally",
-            "Use band='consistency', or mode='exact'.",
+            "Use band='consistency', or ⟨mode='exact'⟩.",
         )
 
 

@@ -357,7 +357,7 @@ def stack_models(diagrams: Mapping[str, Diagram]) -> Diagram:
                 "TO205",
                 "A grid draws one view of each model.",
                 f"{len(diagram.panels['view'])} views of {diagram.name} through the lens {diagram.lens}",
-                "Use a lens with one view, such as lens='confidence' or 'class:NAME'.",
+                "Use a lens with one view, such as ⟨lens='confidence'⟩ or 'class:NAME'.",
             )
         names = {"view": model, "title": model}
         for name, column in diagram.panels.items():
@@ -376,7 +376,7 @@ def stack_models(diagrams: Mapping[str, Diagram]) -> Diagram:
         for note in diagram.notes:
             models_of_note.setdefault(note, []).append(model)
     notes = tuple(
-        note if len(models) == len(diagrams) else replace(note, text=f"{', '.join(models)}: {note.text}")
+        note if len(models) == len(diagrams) else replace(note, text=f"{', '.join(models)}: " + note.text)
         for note, models in models_of_note.items()
     )
     return replace(

@@ -58,8 +58,8 @@ def match_views(models: Models, lens: Lens, diagram_name: str) -> dict[str, tupl
             raise InputError(
                 "TO205",
                 f"The diagram {diagram_name} requires one probability per row; this lens has a vector per row.",
-                f"lens={joint_view.name!r}",
-                "Use lens='confidence', 'classwise' or 'class:NAME'.",
+                f"⟨lens={joint_view.name!r}⟩",
+                "Use ⟨lens='confidence'⟩, 'classwise' or 'class:NAME'.",
             )
         views_by_name[name] = tuple(by_view_name[view_name] for view_name in view_names)
     return views_by_name
@@ -133,7 +133,7 @@ def measure_models(
             if reason and not has_same_rows:
                 text = (
                     f"{sentence_name(first.name)} and {sentence_name(name)} are compared as independent samples: "
-                    f"{reason}. If they contain the same rows, put them in the same order and pass paired=True."
+                    f"{reason}. If they contain the same rows, put them in the same order and pass ⟨paired=True⟩."
                 )
                 notes.append(Note("TN263", text))
         estimand = Estimand.from_predictions(estimator, lens, data, lens.aggregate)

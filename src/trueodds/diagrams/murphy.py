@@ -371,8 +371,8 @@ class MurphyBuilder:
                     "TO205",
                     "The plane requires models with the same outcomes.",
                     f"uncertainty {', '.join(f'{name} {u:.4f}' for name, u in zip(self.names, unc, strict=True))}",
-                    "Use lens='class:NAME' or 'classwise', whose outcome is the same for all models, or"
-                    " style='murphy'.",
+                    "Use ⟨lens='class:NAME'⟩ or 'classwise', whose outcome is the same for all models, or"
+                    " ⟨style='murphy'⟩.",
                 )
 
     def _collect_notes(self) -> list[Note]:
@@ -401,7 +401,7 @@ class MurphyBuilder:
             if any(not np.allclose(rates, rates[0], rtol=1e-9, atol=1e-12) for rates in rates_by_view):
                 text = (
                     "The models have different outcomes. A curve may be lower only because its outcome is easier to "
-                    "predict. With lens='class:NAME' all models have the same outcome."
+                    "predict. With ⟨lens='class:NAME'⟩ all models have the same outcome."
                 )
                 notes.append(Note("TN263", text))
         table_content = "The table contains all of them, but bands only of those drawn."

@@ -53,7 +53,7 @@ class Presentation:
             object.__setattr__(self, "figsize", _parse_figsize(self.figsize))
         if self.dpi is not None and not _is_within(self.dpi, DPI_LIMITS):
             problem = f"dpi must be a number from {DPI_LIMITS[0]:g} to {DPI_LIMITS[1]:g}."
-            raise InputError("TO203", problem, repr(self.dpi), "For instance dpi=300.")
+            raise InputError("TO203", problem, repr(self.dpi), "For instance ⟨dpi=300⟩.")
         if self.figsize is not None and self.dpi is not None and max(self.figsize) * self.dpi > MAX_SIDE_PIXELS:
             got = f"{self.figsize[0] * self.dpi:,.0f} by {self.figsize[1] * self.dpi:,.0f} pixels"
             problem = f"A picture can have at most {MAX_SIDE_PIXELS:,} pixels along a side."
@@ -84,7 +84,7 @@ def _parse_figsize(figsize: Any) -> tuple[float, float]:
     sides = tuple(figsize) if isinstance(figsize, Iterable) and not isinstance(figsize, str) else ()
     if len(sides) != 2 or not all(_is_within(side, SIDE_LIMITS) for side in sides):
         problem = f"figsize must be a width and a height, each from {SIDE_LIMITS[0]:g} to {SIDE_LIMITS[1]:g} inches."
-        raise InputError("TO203", problem, repr(figsize), "For instance figsize=(5, 4).")
+        raise InputError("TO203", problem, repr(figsize), "For instance ⟨figsize=(5, 4)⟩.")
     return float(sides[0]), float(sides[1])
 
 

@@ -54,8 +54,8 @@ class Recipe(Settings):
                     "TO205",
                     f"The diagram {self.name} needs one predicted probability per row, but this lens gives a vector per"
                     " row.",
-                    f"lens={view.name!r}",
-                    "Use lens='confidence', 'classwise' or 'class:NAME'.",
+                    f"⟨lens={view.name!r}⟩",
+                    "Use ⟨lens='confidence'⟩, 'classwise' or 'class:NAME'.",
                 )
         return self.compute(tuple(views), as_generator(rng))
 

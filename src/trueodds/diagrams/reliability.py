@@ -199,7 +199,7 @@ class Reliability(BinnedRecipe):
                 Note(
                     "TN246",
                     f"Bars are pointwise: for a calibrated model up to {format_percent(1 - self.level)} of the"
-                    " crosses are expected outside. Pass simultaneous=True for simultaneous bars.",
+                    " crosses are expected outside. Pass ⟨simultaneous=True⟩ for simultaneous bars.",
                 )
             )
         if self._resamples_labels:

@@ -190,7 +190,7 @@ class ReliabilityCurve(Recipe):
         if self.band is not None and not self.simultaneous:
             text += (
                 f" It is pointwise and expected to fail at {100 * (1 - self.level):.3g}\u00a0% of the scores. Pass"
-                " simultaneous=True for a simultaneous band."
+                " ⟨simultaneous=True⟩ for a simultaneous band."
             )
         notes.append(Note("TN259", text))
         table_content = "The table contains the curves of all of them, but bands only of those drawn."

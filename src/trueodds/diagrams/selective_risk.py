@@ -126,7 +126,7 @@ class RiskCoverage(Recipe):
         if len(views) != 1 or views[0].joint or views[0].name != "confidence":
             got = views[0].name if len(views) == 1 else f"{len(views)} views"
             problem = f"The diagram {self.name} requires the confidence in the predicted class."
-            raise InputError("TO205", problem, f"lens {got!r}", "Use lens='confidence' or omit it.")
+            raise InputError("TO205", problem, f"lens {got!r}", "Use ⟨lens='confidence'⟩ or omit it.")
         (view,) = views
         curve = selective_risk_of_view(
             view, cluster, n_queries=self.n_queries, at=None, resamples=self.resamples, level=self.level, rng=rng

@@ -92,7 +92,8 @@ def check_joint(view: View, name: str) -> None:
             "TO704",
             f"The diagram {name} requires a probability vector per row.",
             f"the view {view.name!r} with one probability per row",
-            "For two outcomes or a single class, use the diagram reliability; for more classes, use lens='canonical'.",
+            "For two outcomes or a single class, use the diagram reliability; for more classes, use"
+            " ⟨lens='canonical'⟩.",
         )
 
 
@@ -275,7 +276,7 @@ def _check_nested(partition: Partition, view: View) -> None:
                 "TO205",
                 "The cells of a tally cannot be split: its number of bins must be a multiple of that of the diagram.",
                 f"{k} bins per axis, and a tally with {tally_bins}",
-                f"Use bins={tally_bins} or a divisor of it, or pass the rows.",
+                f"Use ⟨bins={tally_bins}⟩ or a divisor of it, or pass the rows.",
             )
 
 

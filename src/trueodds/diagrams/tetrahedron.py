@@ -116,7 +116,7 @@ class Tetrahedron(SimplexRecipe):
                 "TO704",
                 "The diagram tetrahedron requires four outcomes.",
                 f"{view.p.shape[1]} outcomes in the view {view.name!r}",
-                "Use the diagram simplex or lens='groups:[[…],[…],[…],[…]]' with four groups.",
+                "Use the diagram simplex or ⟨lens='groups:[[…],[…],[…],[…]]'⟩ with four groups.",
             )
         partition = self.partition or default_grid(view, N_BINS_PER_AXIS)
         arrows = [CellArrows(view, partition, label_outcomes(view, names), view.name, self.level)]

@@ -143,7 +143,7 @@ class Training(BinnedRecipe):
         loss, standard_error = mean_log_loss(data)
         if isinstance(data, Predictions) and math.isinf(loss):
             epoch_text = f"{epoch.run}/{epoch.number:g}".removeprefix("/")
-            notes += [replace(note, text=f"Epoch {epoch_text}: {note.text}") for note in infinite_loss_notes(data)]
+            notes += [replace(note, text=f"Epoch {epoch_text}: " + note.text) for note in infinite_loss_notes(data)]
         half_width = float(ndtri((1 + self.level) / 2)) * standard_error
         correctness = correctness_view(data)
         accuracy = accuracy_low = accuracy_high = math.nan

@@ -60,13 +60,13 @@ ESTIMATORS = Registry(
         "ece": (
             "expected calibration error", "calibration error", "l1 calibration error", "confidence ece", "top1 ece",
         ),
-        "ece with lens='top-label'": ("top-label ece", "top-label calibration error"),
-        "ece with lens='classwise'": (
+        "ece with ⟨lens='top-label'⟩": ("top-label ece", "top-label calibration error"),
+        "ece with ⟨lens='classwise'⟩": (
             "classwise ece", "cwece", "classwise calibration error", "marginal calibration error",
         ),
         "sce": ("static calibration error",),
         "mce": ("maximum calibration error", "max calibration error", "max ce"),
-        "ace | ece with partition='equal-mass'": (
+        "ace | ece with ⟨partition='equal-mass'⟩": (
             "adaptive ece", "adaptive calibration error", "ada ece", "equal mass ece", "quantile ece",
         ),
         "tace": ("thresholded adaptive calibration error",),

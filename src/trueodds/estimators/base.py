@@ -185,7 +185,7 @@ class Estimator(Settings):
                 first_notes.setdefault(note.code, (view.name, note))
                 counts[note.code] += 1
         return [
-            Note(code, f"In {counts[code]} of {count_views(views)}, first in {name}: {note.text}")
+            Note(code, f"In {counts[code]} of {count_views(views)}, first in {name}: " + note.text)
             for code, (name, note) in first_notes.items()
         ]
 

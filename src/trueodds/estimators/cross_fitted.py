@@ -100,7 +100,7 @@ class CrossFitted(OutOfSampleGain):
             raise InputError(
                 "TO203",
                 "score and distance exclude each other.",
-                f"distance={describe(settings['distance'])}",
+                f"⟨distance={describe(settings['distance'])}⟩",
                 "Pass only one of them.",
             )
         return ScoreRegret(**settings)

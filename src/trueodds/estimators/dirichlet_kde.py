@@ -117,7 +117,7 @@ class DirichletError(Estimator):
             text = f"{rows.n_sampled:,} of {len(view.w):,} rows were compared with each other, as a fixed subsample."
             note_list.append(Note("TN119", text))
         if n_clipped := count_rows_below(rows.P, self.min_prob):
-            text = f"min_prob={self.min_prob:g} clipped probabilities in {n_clipped:,} rows of the kernels."
+            text = f"⟨min_prob={self.min_prob:g}⟩ clipped probabilities in {n_clipped:,} rows of the kernels."
             note_list.append(Note("TN120", text))
         return note_list
 

@@ -113,9 +113,9 @@ class KernelDensityError(DistinctScoreError):
         if min_score < low - MAX_RANGE_SHORTFALL:
             raise InputError(
                 "TO205",
-                "range='1/K' is for the largest of K probabilities, which cannot lie below 1/K.",
+                "⟨range='1/K'⟩ is for the largest of K probabilities, which cannot lie below 1/K.",
                 f"{min_score:.6g} through {view.name or 'a view'} with K = {view.classes}",
-                "Leave range out, or use lens='confidence'.",
+                "Leave range out, or use ⟨lens='confidence'⟩.",
             )
         return low, 1.0
 

@@ -204,18 +204,20 @@ class LogLoss(DecomposableScore):
                 " 0, which is impossible under calibration."
             )
             if not self.min_prob:
-                text += " The mean is infinite; measured with min_prob=1e-6, it is finite."
+                text += " The mean is infinite; measured with ⟨min_prob=1e-6⟩, it is finite."
             note_list.append(Note("TN104", text))
         elif not self.min_prob and (n_zeros := _count_zero_rows(view, counted)):
             text = (
                 f"{n_zeros:,} {'row has' if n_zeros == 1 else 'rows have'} a predicted probability of exactly 0, and"
                 " none of these outcomes was observed yet: one would make the log loss infinite. The interval does not"
-                " account for this; min_prob= bounds the loss."
+                " account for this; ⟨min_prob=⟩ bounds the loss."
             )
             note_list.append(Note("TN168", text))
         n_clipped = scores.count_rows_below(view.log_P[counted], self.min_prob) if self.min_prob else 0
         if n_clipped:
-            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {n_clipped:,} rows."))
+            note_list.append(
+                Note("TN106", f"⟨min_prob={self.min_prob:g}⟩ clipped probabilities in {n_clipped:,} rows.")
+            )
         return [*note_list, *super().notes(view)]
 
 

@@ -281,11 +281,13 @@ class AnswerOrAbstain(ProperScore):
             suffix = (
                 ""
                 if self.min_prob
-                else " The mean is −∞. min_prob=0.01 assumes an error probability 1 − c of at least 0.01 for them."
+                else " The mean is −∞. ⟨min_prob=0.01⟩ assumes an error probability 1 − c of at least 0.01 for them."
             )
             note_list.append(Note("TN104", text + suffix))
         if self.min_prob and (n_clipped := int(((log_complement < np.log(self.min_prob)) & counted).sum())):
-            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {n_clipped:,} rows."))
+            note_list.append(
+                Note("TN106", f"⟨min_prob={self.min_prob:g}⟩ clipped probabilities in {n_clipped:,} rows.")
+            )
         return note_list
 
     def _wrong_answer_penalty(self, wrong: Array, view: View) -> Array:

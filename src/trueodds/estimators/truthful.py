@@ -90,7 +90,7 @@ class Truthful(DistinctScoreError):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.bins is not None and self.form == "atb":
-            raise InputError("TO203", "form='atb' uses no bins.", f"bins={self.bins!r}", "Use form='quantile'.")
+            raise InputError("TO203", "form='atb' uses no bins.", f"⟨bins={self.bins!r}⟩", "Use form='quantile'.")
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Integral over thresholds: one term for each gap between scores, and the two ends."""

@@ -57,7 +57,7 @@ class HypothesisTest(Settings):
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """Test the cells of a tally; tests that require rows raise InputError."""
-        raise InputError("TO403", f"The test {self.name} requires the rows.", "a tally", "Use mode='exact'.")
+        raise InputError("TO403", f"The test {self.name} requires the rows.", "a tally", "Use ⟨mode='exact'⟩.")
 
     def error_estimator(self) -> Estimator | None:
         """The error, in probability units, that is compared with an equivalence margin; None if the test has none."""
@@ -99,12 +99,12 @@ def independence_notes(preds: Predictions, *, needs_redraw: bool = False) -> lis
                 " exceed the nominal level.",
             )
         ]
-    suffix = " and pass null='redraw'" if needs_redraw else ""
+    suffix = " and pass ⟨null='redraw'⟩" if needs_redraw else ""
     return [
         Note(
             "TN203",
             "The null hypothesis includes independence of the rows given the predictions. If rows are dependent (for"
-            f" example several rows of one patient), identify their origin with cluster={suffix}.",
+            f" example several rows of one patient), identify their origin with ⟨cluster=⟩{suffix}.",
         )
     ]
 

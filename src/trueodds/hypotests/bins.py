@@ -165,7 +165,7 @@ class BinByBin(HasPartition, ViewTest):
                 "TO205",
                 "The covariance matrices of all cells do not fit into memory.",
                 f"{fitted_bins.size:,} cells of {view.p.shape[1]} outcomes, {n_elements:,} elements",
-                "Use a larger min_size, or lens='classwise'.",
+                "Use a larger ⟨min_size⟩, or ⟨lens='classwise'⟩.",
             )
         tails_class = VectorTails if view.joint else CountTails
         return fitted_bins, tails_class(view, view.assign(fitted_bins), fitted_bins.size)

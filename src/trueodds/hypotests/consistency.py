@@ -143,9 +143,9 @@ class Consistency(HypothesisTest):
         if self.redraw != "labels":
             raise InputError(
                 "TO205",
-                f"redraw='{self.redraw}' requires the rows, which a tally does not store.",
-                f"redraw='{self.redraw}'",
-                "Omit redraw, or use mode='exact'.",
+                f"⟨redraw='{self.redraw}'⟩ requires the rows, which a tally does not store.",
+                f"⟨redraw='{self.redraw}'⟩",
+                "Omit redraw, or use ⟨mode='exact'⟩.",
             )
         statistic = self._statistic()
         estimands = [tally_estimand(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses]

@@ -145,8 +145,8 @@ class Cox(ViewTest):
             raise InputError(
                 "TO205",
                 f"The {self.form} form assumes independent rows, and these rows are clustered.",
-                f"cluster= with form={self.form!r}",
-                "Omit form for the Wald test of clusters, or use null='redraw'.",
+                f"⟨cluster=⟩ with form={self.form!r}",
+                "Omit form for the Wald test of clusters, or use ⟨null='redraw'⟩.",
             )
         result = replace(self._result(view, regression, parts, "wald"), asymptotic_warnings=())
         if np.isfinite(result.pvalue):

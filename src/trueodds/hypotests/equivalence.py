@@ -36,14 +36,14 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
             "TO205",
             f"The statistic of {test.name} is not an error with a confidence interval, so it has no equivalence"
             " margin.",
-            f"margin={margin} with {test.name}",
+            f"⟨margin={margin}⟩ with {test.name}",
             "Use consistency, whose statistic can be any error.",
         )
     if not is_in_probability_units(error):
         raise InputError(
             "TO205",
             f"A margin requires an error in probability units that is 0 under calibration, which {error.name} is not.",
-            f"margin={margin} with {error.name}",
+            f"⟨margin={margin}⟩ with {error.name}",
             "Choose an error such as ece, rmsce or smece.",
         )
     return error

@@ -430,7 +430,7 @@ def _notes_on_draws(n_groups: int, n_untested: int, min_pvalue: float, alpha: fl
     text = (
         f"With {n_untested:,} of {n_groups + n_untested:,} groups not examined, the smallest possible joint p-value is"
         f" {format_number(min_pvalue)}, so no group can be called miscalibrated. Examine all groups, or pass"
-        f" resamples={required} or more."
+        f" ⟨resamples={required}⟩ or more."
     )
     return [Note("TN281", text)]
 

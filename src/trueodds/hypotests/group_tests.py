@@ -124,7 +124,7 @@ def joint_group_pvalues(
             "Multilabel outcomes are drawn independently per label, so their aggregate error has no null distribution"
             " by group.",
             f"{labeled.k} labels through {lens}",
-            "Use one label: lens='class:NAME'.",
+            "Use one label: ⟨lens='class:NAME'⟩.",
         )
     draws_by_null = [null_draws(labeled, estimands.all_estimands, resamples, rng, progress=progress)]
     if draws_correlated_labels(labeled):

@@ -117,7 +117,7 @@ class HosmerLemeshow(ViewTest):
     def recommended_alternative(self) -> str:
         """The recommended alternative: redraws, on rows that were not used for fitting."""
         return (
-            "null='redraw' on rows that were not used for fitting" if self.fitted else super().recommended_alternative
+            "⟨null='redraw'⟩ on rows that were not used for fitting" if self.fitted else super().recommended_alternative
         )
 
     def evaluate(self, view: View) -> ViewResult:

@@ -40,6 +40,8 @@ def lens_family(data: Predictions | Tally) -> tuple[list[Lens], list[Note]]:
     else:
         has_vectors = data.k <= MAX_CANONICAL_CLASSES
         if not has_vectors:
-            text = f"With {data.k} classes the whole probability vector is not tested. Call test with lens='canonical'."
+            text = (
+                f"With {data.k} classes the whole probability vector is not tested. Call test with ⟨lens='canonical'⟩."
+            )
             notes.append(Note("TN205", text))
     return [*lenses, *([Canonical()] if has_vectors and not notes else [])], notes

@@ -162,7 +162,7 @@ class Mcllo(ViewTest):
         if self.null == "redraw" and (self.form not in (None, "score") or self.variance == "empirical"):
             raise InputError(
                 "TO205",
-                "null='redraw' uses the score statistic with the model variance.",
+                "⟨null='redraw'⟩ uses the score statistic with the model variance.",
                 f"form={self.form!r}, variance={self.variance!r}",
                 "Omit both.",
             )
@@ -187,7 +187,7 @@ class Mcllo(ViewTest):
     @property
     def recommended_alternative(self) -> str:
         """The recommended alternative: redraws, which use the model variance."""
-        return "null='redraw'" + (" without variance" if self.variance == "empirical" else "")
+        return "⟨null='redraw'⟩" + (" without variance" if self.variance == "empirical" else "")
 
     def __call__(
         self,
@@ -229,7 +229,7 @@ class Mcllo(ViewTest):
             raise InputError(
                 "TO205",
                 f"The {self.variance} variance assumes independent rows, and these rows are clustered.",
-                f"cluster= with variance={self.variance!r}",
+                f"⟨cluster=⟩ with variance={self.variance!r}",
                 "Omit variance to estimate it from the clusters.",
             )
         units = IndependentUnits.from_clusters(view.w, cluster)
@@ -333,6 +333,6 @@ def _rows_as_units(view: View, name: str) -> IndependentUnits:
             "TO403",
             f"The empirical variance of {name} requires the rows.",
             f"{len(view):,} cells of {view.n_rows:,} rows",
-            "Use mode='exact', or variance='model'.",
+            "Use ⟨mode='exact'⟩, or variance='model'.",
         )
     return IndependentUnits.from_rows(view.w)

@@ -100,7 +100,7 @@ def check_draws(n_draws: int, alpha: float, n_hypotheses: int = 1, level_text: s
     """Raise TO203 if so few null draws cannot reject a single hypothesis at `alpha`, described by `level_text`."""
     if problem := _describe_insufficient_draws(n_draws, alpha, n_hypotheses, level_text):
         remedy = f"Use at least {sufficient_draws(alpha, n_hypotheses)}."
-        raise InputError("TO203", problem, f"resamples={n_draws}", remedy)
+        raise InputError("TO203", problem, f"⟨resamples={n_draws}⟩", remedy)
 
 
 def insufficient_draws_notes(n_hypotheses: int, n_draws: int) -> list[Note]:

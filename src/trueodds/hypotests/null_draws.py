@@ -93,8 +93,8 @@ def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictio
     if preds.cluster is not None and redraw == "both":
         raise InputError(
             "TO205",
-            "redraw='both' draws independent rows, and these rows are clustered.",
-            "redraw='both'",
+            "⟨redraw='both'⟩ draws independent rows, and these rows are clustered.",
+            "⟨redraw='both'⟩",
             "Omit redraw to flip the signs of whole clusters.",
         )
     if preds.votes is None or preds.cluster is not None:
@@ -104,8 +104,8 @@ def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictio
     if redraw != "labels":
         raise InputError(
             "TO205",
-            f"redraw={redraw!r} draws one label per row, and these rows have several votes.",
-            f"redraw={redraw!r} with votes",
+            f"⟨redraw={redraw!r}⟩ draws one label per row, and these rows have several votes.",
+            f"⟨redraw={redraw!r}⟩ with votes",
             "Omit redraw to flip the signs of whole rows.",
         )
     return preds, [Note("TN202", _SEVERAL_VOTES_TEXT)]

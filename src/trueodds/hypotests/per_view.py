@@ -88,12 +88,12 @@ class ViewTest(HypothesisTest):
         if self.redraw != "labels" and self.null != "redraw":
             raise InputError(
                 "TO205",
-                f"redraw requires null='redraw', and null={self.null!r} does not redraw labels.",
-                f"redraw={self.redraw!r} with null={self.null!r}",
-                "Use null='redraw', or omit redraw.",
+                f"redraw requires ⟨null='redraw'⟩, and null={self.null!r} does not redraw labels.",
+                f"⟨redraw={self.redraw!r}⟩ with null={self.null!r}",
+                "Use ⟨null='redraw'⟩, or omit redraw.",
             )
         if self.redraw == "all":
-            raise InputError("TO205", "Only consistency enumerates all labelings.", "redraw='all'", "Omit it.")
+            raise InputError("TO205", "Only consistency enumerates all labelings.", "⟨redraw='all'⟩", "Omit it.")
 
     def evaluate(self, view: View) -> ViewResult:
         """Statistic, asymptotic p-value and effect of one view."""
@@ -114,7 +114,9 @@ class ViewTest(HypothesisTest):
     @property
     def recommended_alternative(self) -> str:
         """The alternative recommended if the asymptotic distribution is inaccurate."""
-        return "null='redraw'" if "redraw" in self.null_distributions else f"consistency with statistic={self.name!r}"
+        if "redraw" in self.null_distributions:
+            return "⟨null='redraw'⟩"
+        return f"consistency with ⟨statistic={self.name!r}⟩"
 
     def cell_statistic(self, view: View) -> CellStatistic:
         """The statistic on cells that do not depend on the labels, for many draws; larger is more extreme.
@@ -168,8 +170,8 @@ class ViewTest(HypothesisTest):
         problem = f"{null_text} of {self.name} assumes independent rows, and these rows are clustered."
         fix = "Keep one row per cluster."
         if "redraw" in self.null_distributions:
-            fix = "Use null='redraw', which flips the signs of whole clusters."
-        raise InputError("TO205", problem, f"cluster= with null={self.null!r}", fix)
+            fix = "Use ⟨null='redraw'⟩, which flips the signs of whole clusters."
+        raise InputError("TO205", problem, f"⟨cluster=⟩ with null={self.null!r}", fix)
 
     @property
     def _uses_clusters(self) -> bool:
@@ -262,9 +264,9 @@ class ViewTest(HypothesisTest):
         if self.redraw == "both":
             raise InputError(
                 "TO205",
-                "redraw='both' requires the rows, which a tally does not store.",
-                "redraw='both'",
-                "Omit redraw, or use mode='exact'.",
+                "⟨redraw='both'⟩ requires the rows, which a tally does not store.",
+                "⟨redraw='both'⟩",
+                "Omit redraw, or use ⟨mode='exact'⟩.",
             )
         if tally.counts.voted and self.null == "asymptotic":
             raise InputError(
@@ -272,7 +274,7 @@ class ViewTest(HypothesisTest):
                 f"The asymptotic distribution of {self.name} assumes one label per row, and this tally contains shares"
                 " of votes.",
                 "votes with null='asymptotic'",
-                "Use null='redraw', which flips the signs of residuals, or mode='exact'.",
+                "Use ⟨null='redraw'⟩, which flips the signs of residuals, or ⟨mode='exact'⟩.",
             )
         estimands = [tally_estimand(tally, StatisticEstimator(self), lens) for lens in lenses]
         results = self._evaluate_views(estimands, rng)

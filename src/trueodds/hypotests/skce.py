@@ -262,7 +262,7 @@ class KernelTest(ViewTest):
                 "TO205",
                 "The distribution-free bound requires a bounded kernel, and the bound of a function is unknown.",
                 "a function as kernel with null='distribution-free'",
-                "Use null='redraw', or a kernel name.",
+                "Use ⟨null='redraw'⟩, or a kernel name.",
             )
 
     @property
@@ -306,7 +306,7 @@ class KernelTest(ViewTest):
                 "TO205",
                 "The bootstrap evaluates all pairs of rows in every draw, and there are too many rows.",
                 f"{len(pairs.rows):,} rows",
-                "Use null='redraw' or 'block', or form='unbiased' to evaluate all pairs anyway.",
+                "Use ⟨null='redraw'⟩ or 'block', or form='unbiased' to evaluate all pairs anyway.",
             )
         statistic, p = bootstrap_pvalue(pairs, self.resamples or DEFAULT_RESAMPLES, rng)
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
@@ -353,5 +353,5 @@ def _require_equal_weights(view: View) -> None:
             "TO205",
             "The distribution-free bound requires equal weights.",
             "weights with null='distribution-free'",
-            "Use null='redraw'.",
+            "Use ⟨null='redraw'⟩.",
         )

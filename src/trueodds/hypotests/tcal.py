@@ -109,7 +109,7 @@ class TCal(ViewTest):
             raise InputError(
                 "TO205",
                 "smoothness determines the number of bins.",
-                f"bins={self.bins!r} with smoothness={self.smoothness!r}",
+                f"⟨bins={self.bins!r}⟩ with smoothness={self.smoothness!r}",
                 "Omit one of them, or both to test all scales.",
             )
 

@@ -59,7 +59,7 @@ class Block:
         """Return the error with its file, column and row of the file, and with the range of a block that `is_part`."""
         fix = self._remedy_with_columns(problem, roles)
         if problem.code == "TO102" and roles.kind == "confidence" and "percentages" in fix:
-            fix = "If 70 means 70 %, divide by 100."
+            fix = "If 70 means 70 %, ⟨divide by 100⟩."
         elif problem.code == "TO102" and roles.kind == "confidence" and "logits" in fix:
             fix = "If these are log-probabilities, write exp(x) in their place."
         got, segment = problem.got, self.segments[0]
@@ -78,12 +78,12 @@ class Block:
             table_text += f" and {len(self.segments) - 1:,} more"
         if is_part:
             table_text += f", rows {segment.first_row:,} to {segment.first_row + segment.n - 1:,}"
-        return InputError(problem.code, problem.problem, f"{got}, in {table_text}" if got else table_text, fix)
+        return InputError(problem.code, problem.problem, got + f", in {table_text}" if got else table_text, fix)
 
     def _remedy_with_columns(self, problem: InputError, roles: ColumnRoles) -> str:
         if problem.code == "TO109" and roles.kind == "classes" and len(roles.probs) == len(roles.truth) == 1:
             prob_keyword = "logits" if roles.logits else "probs"
-            return f"Swap the columns: label={roles.probs[0]!r}, {prob_keyword}={roles.truth[0]!r}."
+            return f"Swap the columns: ⟨label={roles.probs[0]!r}⟩, ⟨{prob_keyword}={roles.truth[0]!r}⟩."
         has_class_names = problem.problem == UNKNOWN_LABEL_TEXT
         is_label_error = self.y is not None and (problem.code, self.y.dtype.kind) in _LABEL_ERRORS
         if is_label_error and not has_class_names and "classes=[" in problem.fix:
@@ -97,7 +97,7 @@ class Block:
         if is_label_error and not has_class_names and len(roles.truth) == 1:
             assert self.y is not None
             if len(np.unique(self.y)) > max(2, len(roles.probs)):
-                fix += " If not, pass another label=."
+                fix += " If not, pass another ⟨label=⟩."
         return fix
 
     def _find_row(self, row: int) -> tuple[BlockSegment, int]:
@@ -131,8 +131,8 @@ def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_ro
         raise InputError(
             "TO101",
             "A single label is a problem of two classes.",
-            f"multilabel={roles.truth[0]!r} of {table_name}",
-            f"Pass label={roles.truth[0]!r} and {prob_keyword}={roles.probs[0]!r} instead.",
+            f"⟨multilabel={roles.truth[0]!r}⟩ of {table_name}",
+            f"Pass ⟨label={roles.truth[0]!r}⟩ and ⟨{prob_keyword}={roles.probs[0]!r}⟩ instead.",
         )
     y = None
     if roles.kind in ("votes", "multilabel") and roles.truth:

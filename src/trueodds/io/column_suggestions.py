@@ -22,13 +22,14 @@ def suggest_outcome_columns(columns: tuple[str, ...], probs: str | Sequence[str]
     """
     votes = {name[2:] for name in columns if name.startswith("v_")}
     if votes and votes <= {name[2:] for name in columns if name.startswith("p_")}:
-        return "For votes pass votes='v_*'; for a label of another name pass label=."
+        return "For votes pass ⟨votes='v_*'⟩; for a label of another name pass ⟨label=⟩."
     if "confidence" in columns and (predicted := suggest_predicted_column(columns)):
-        return f"For a confidence in the predicted class pass confidence='confidence', {predicted}."
+        return f"For a confidence in the predicted class pass ⟨confidence='confidence'⟩, {predicted}."
     if "confidence" in columns and "correct" in columns:
         return (
-            "For a confidence in the answer pass confidence='confidence' and correct='correct'; for a label of another"
-            " name pass label=."
+            "For a confidence in the answer pass ⟨confidence='confidence'⟩ and ⟨correct='correct'⟩; for a label"
+            " of another"
+            " name pass ⟨label=⟩."
         )
     if probs == "p_*" and not any(name.startswith("p_") for name in columns) and not did_you_mean("label", columns):
         return _suggest_label_and_probs(columns)
@@ -39,38 +40,41 @@ def suggest_predicted_column(columns: Sequence[str]) -> str | None:
     """Return the arguments for the columns of the true and the predicted class; None if the names do not tell both.
 
     >>> suggest_predicted_column(("true_label", "predicted_label", "confidence"))
-    "label='true_label', predicted='predicted_label'"
+    "⟨label='true_label'⟩, ⟨predicted='predicted_label'⟩"
     """
     predicted = [name for name in columns if name.lower().startswith("pred") or name.lower() == "y_pred"]
     labels = [name for name in columns if name.lower() in ("label", "true_label", "true_class", *_OUTCOME_NAMES)]
     if len(predicted) != 1 or len(labels) != 1:
         return None
-    return f"label={labels[0]!r}, predicted={predicted[0]!r}"
+    return f"⟨label={labels[0]!r}⟩, ⟨predicted={predicted[0]!r}⟩"
 
 
 def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
     """Suggest the columns of the label and of the probabilities of a table where neither has its usual name.
 
     >>> _suggest_label_and_probs(("prob_cat", "prob_dog", "animal"))
-    "If prob_cat, prob_dog are the probabilities, pass label='animal' and probs='prob_*'."
+    "If prob_cat, prob_dog are the probabilities, pass ⟨label='animal'⟩ and ⟨probs='prob_*'⟩."
     >>> _suggest_label_and_probs(("score", "y"))
-    "If y is the outcome and score the probability of the event, pass label='y' and probs='score'."
+    "If y is the outcome and score the probability of the event, pass ⟨label='y'⟩ and ⟨probs='score'⟩."
     """
     if start := _shared_start(columns):
         names, listed = _names_from(start, columns)
         other_columns = [name for name in columns if name not in names]
-        label = f"label={other_columns[0]!r}" if len(other_columns) == 1 else "the column of the outcome as label="
-        return f"If {listed} are the probabilities, pass {label} and probs='{start}*'."
+        label = f"⟨label={other_columns[0]!r}⟩" if len(other_columns) == 1 else "the column of the outcome as ⟨label=⟩"
+        return f"If {listed} are the probabilities, pass {label} and ⟨probs='{start}*'⟩."
     outcomes = [name for name in columns if name.lower() in _OUTCOME_NAMES]
     if len(columns) == 2 and len(outcomes) == 1:
         score = next(name for name in columns if name not in outcomes)
         return (
-            f"If {outcomes[0]} is the outcome and {score} the probability of the event, pass label={outcomes[0]!r} and"
-            f" probs={score!r}."
+            f"If {outcomes[0]} is the outcome and {score} the probability of the event, pass"
+            f" ⟨label={outcomes[0]!r}⟩ and"
+            f" ⟨probs={score!r}⟩."
         )
     if len(columns) < 2:
         return None
-    return f"{list_columns(columns)} Name that of the outcome with label= and those of the probabilities with probs=."
+    return (
+        f"{list_columns(columns)} Name that of the outcome with ⟨label=⟩ and those of the probabilities with ⟨probs=⟩."
+    )
 
 
 def _shared_start(columns: tuple[str, ...]) -> str | None:
@@ -100,12 +104,12 @@ def _names_from(start: str, columns: tuple[str, ...]) -> tuple[list[str], str]:
 def suggest_numbered_columns(keyword: str, columns: tuple[str, ...]) -> str | None:
     """Suggest columns that share a start, if no column matches the pattern of `keyword`, "probs" or "logits"."""
     if keyword == "probs" and "logits" in columns:
-        return "If logits holds the logits, pass logits='logits'."
+        return "If logits holds the logits, pass ⟨logits='logits'⟩."
     start = _shared_start(columns)
     if keyword not in ("probs", "logits") or start is None:
         return None
-    logits_hint = "" if keyword == "logits" else f"; if they are logits, pass logits='{start}*'"
-    return f"If {_names_from(start, columns)[1]} are meant, pass {keyword}='{start}*'{logits_hint}."
+    logits_hint = "" if keyword == "logits" else f"; if they are logits, pass ⟨logits='{start}*'⟩"
+    return f"If {_names_from(start, columns)[1]} are meant, pass ⟨{keyword}='{start}*'⟩{logits_hint}."
 
 
 def list_columns(columns: Sequence[str]) -> str:
@@ -141,11 +145,11 @@ def suggest_separator(columns: Sequence[str]) -> str | None:
     """Return the remedy for columns of a text file that another separator splits, or None.
 
     >>> suggest_separator(["label;p_0;p_1"]), suggest_separator(["label", "p_0"])
-    ("The columns look separated by ';': pass separator=';'.", None)
+    ("The columns look separated by ';': pass ⟨separator=';'⟩.", None)
     """
     marks = (*SEPARATORS, " ") if len(columns) == 1 else SEPARATORS  # names of several columns may have blanks
     in_all = [mark for mark in marks if all(mark in column for column in columns)]
     if not in_all:
         return None
     mark = max(in_all, key=lambda mark: (mark != " ", sum(column.count(mark) for column in columns)))
-    return f"The columns look separated by {mark!r}: pass separator={mark!r}."
+    return f"The columns look separated by {mark!r}: pass ⟨separator={mark!r}⟩."

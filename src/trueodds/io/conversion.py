@@ -47,7 +47,7 @@ class Place:
 
     def not_a_number_error(self, cell: str, row: int) -> InputError:
         got = f"{cell[:QUOTED_CHARACTERS]!r} in row {self.first_row + row}, which is not a number"
-        return self.wrong_type_error(got, *number_text_remedies([cell], "pass decimal=','"))
+        return self.wrong_type_error(got, *number_text_remedies([cell], "pass ⟨decimal=','⟩"))
 
     def type_change_error(self, row: int, first: str, later: str) -> InputError:
         return InputError(

@@ -39,10 +39,10 @@ class CsvSettings:
             isinstance(separator, str) and len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0'
         )
         if not is_separator:
-            fix = r"Pass one character, such as separator=';' or separator='\t'."
+            fix = r"Pass one character, such as ⟨separator=';'⟩ or ⟨separator='\t'⟩."
             raise InputError("TO203", "separator must be one character.", describe(self.separator), fix)
         if self.decimal not in (None, ".", ","):
-            fix = "Pass decimal=',' or decimal='.'."
+            fix = "Pass ⟨decimal=','⟩ or ⟨decimal='.'⟩."
             raise InputError("TO203", "decimal must be a point or a comma.", describe(self.decimal), fix)
         object.__setattr__(self, "separator", separator)
 

@@ -201,7 +201,7 @@ def _find_quotes_one_by_one(
                 )
                 got = f"a quote that opens in line {first} and closes in line {last} before {behind!r}"
                 other = behind[:1]
-                fix = f"If {other!r} separates the columns, pass separator={other!r}."
+                fix = f"If {other!r} separates the columns, pass ⟨separator={other!r}⟩."
                 raise _malformed_error(path, got, fix if other in SEPARATORS else None)
         elif position == 0 or data[position - 1] in sep + b"\r\n" or (closes and closes[-1] == position - 1):
             opens.append(position)

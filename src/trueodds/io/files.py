@@ -61,7 +61,7 @@ def check_csv_settings(data: Any, csv_settings: CsvSettings) -> None:
     paths = as_paths(data)
     if paths is None or not any(format_of(file) == "csv" for path in paths for file in matching_files(path)):
         name = "separator" if csv_settings.separator is not None else "decimal"
-        got = f"{name}={getattr(csv_settings, name)!r}"
+        got = f"⟨{name}={getattr(csv_settings, name)!r}⟩"
         raise InputError("TO205", f"{name} is only for .csv, .tsv and .txt files.", got, "Leave it out.")
 
 

@@ -126,7 +126,7 @@ def option_log_probs(record: Record, field: str) -> list[float]:
     if isinstance(value := record.value(field, is_confidence=True), Mapping):
         fix = (
             "Write the log-probabilities as a list, list(x.values()), and the names of the options as another one,"
-            " list(x); pass the field of the names as choices=."
+            " list(x); pass the field of the names as ⟨choices=⟩."
         )
         raise record.wrong_type_error(field, value, fix)
     options = record.list_value(field, is_confidence=True)
@@ -139,7 +139,7 @@ def option_log_probs(record: Record, field: str) -> list[float]:
         shown, fix = f"{len(options)}", "Name the field that lists all options, or remove such questions."
         if are_texts:
             shown = f"{options[0][:QUOTED_CHARACTERS]!r}"
-            fix = "This looks like generated text: pass its field as samples=."
+            fix = "This looks like generated text: pass its field as ⟨samples=⟩."
         raise InputError("TO315", problem, f"{shown} in the field {field!r} in {record.location}", fix)
     return [_parse_log_prob(record, field, option) for option in options]
 
@@ -162,7 +162,7 @@ def _parse_log_prob(record: Record, field: str, option: Any) -> float:
     elif log_prob <= 1:
         fix = "Take the logarithm of probabilities."
     else:
-        fix = "Read logits with trueodds.read(…, logits=)."
+        fix = "⟨Read logits with trueodds.read(…, logits=)⟩."
     raise InputError(
         "TO316",
         "A log-probability must be a finite number of at most 0.",
@@ -194,7 +194,7 @@ def _correct_index(record: Record, field: str, choices_field: str | None, k: int
         index = int(value)
     if index is not None and 0 <= index < k:
         return index
-    choices_hint = "Name the field that lists the options with choices=."
+    choices_hint = "Name the field that lists the options with ⟨choices=⟩."
     if index is not None:
         fix = "Numbers count from 0."
         fix += f" If this is the name of an option: {choices_hint}" if isinstance(value, str) else ""

@@ -54,7 +54,7 @@ class PartitionSum:
         try:
             value = reduce(lambda a, b: a + b, values) if values and problem is None else None
         except InputError as error:  # the sums have different classes, for instance
-            got = f"{error.got}, in partitions {self.partition_numbers[0]} and {other.partition_numbers[0]}"
+            got = error.got + f", in partitions {self.partition_numbers[0]} and {other.partition_numbers[0]}"
             problem = InputError(error.code, error.problem, got, error.fix)
         numbers = tuple(sorted((*self.partition_numbers, *other.partition_numbers)))
         return PartitionSum(

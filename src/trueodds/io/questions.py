@@ -116,7 +116,7 @@ def shared_question_notes(rows: list[Record], names: Sequence[str | None], field
         return []
     name, source = next(iter(shared.items()))
     example = f"{name} in {os.path.basename(first_source[name])} and {os.path.basename(source)}"
-    remedy = f"If each file has questions of its own, use question={[FILE_FIELD, *fields]}."
+    remedy = f"If each file has questions of its own, use ⟨question={[FILE_FIELD, *fields]}⟩."
     text = (
         f"{len(shared):,} of {len(first_source):,} question ids occur in several files, for instance {example}; they"
         f" were read as the same questions. {remedy}"

@@ -157,7 +157,7 @@ def read(
     if sum_tolerance is not None and (selection.has_logits or selection.kind in ("confidence", "multilabel")):
         raise _unused_setting_error("sum_tolerance", "logits" if selection.has_logits else selection.kind)
     if missing is not None and selection.kind != "multilabel":
-        raise InputError("TO205", "missing goes with multilabel.", f"missing={missing!r}", "Leave it out.")
+        raise InputError("TO205", "missing goes with multilabel.", f"⟨missing={missing!r}⟩", "Leave it out.")
     if selection.kind == "confidence" and classes is not None:
         raise _unused_setting_error("classes", selection.kind)
     if isinstance(data, Predictions):
@@ -187,7 +187,7 @@ def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> S
     if paths is None and engine not in (None, frame_engine):
         fix = "Leave engine out: a data frame is read by the engine that holds it."
         raise InputError(
-            "TO205", "An engine can be chosen only for files.", f"engine={engine!r} and a {type(data).__name__}", fix
+            "TO205", "An engine can be chosen only for files.", f"⟨engine={engine!r}⟩ and a {type(data).__name__}", fix
         )
     if paths is not None and engine in ("dask", "spark"):
         data, frame_engine = [file for path in paths for file in files.matching_files(path)], engine
@@ -281,6 +281,6 @@ def _predictions_of_pair(
     raise InputError(
         "TO205",
         f"A pair of arrays has no columns for {column_setting}.",
-        f"{column_setting}=",
+        f"⟨{column_setting}=⟩",
         "Build Predictions with from_logits, from_confidence or from_multilabel; votes go in as y_true.",
     )

@@ -60,7 +60,7 @@ class Record:
     def missing_field_error(self, field: str, *, is_confidence: bool = False) -> InputError:
         """Return the error of an empty field; one without a confidence may be declared to be no answer."""
         fix = "Correct or remove the row"
-        fix += f"; if it means that no answer was given, pass abstained={field!r}." if is_confidence else "."
+        fix += f"; if it means that no answer was given, pass ⟨abstained={field!r}⟩." if is_confidence else "."
         return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.location}", fix)
 
     def to_number(self, field: str, value: Any) -> float:

@@ -150,7 +150,7 @@ def _samples_by_question(
 ) -> list[_QuestionSamples]:
     if not question_fields:
         received = f"one {type(records[0].value(samples_field)).__name__} in {records[0].location}"
-        fix = "Pass the field that identifies the question as question=, or a field that lists the samples."
+        fix = "Pass the field that identifies the question as ⟨question=⟩, or a field that lists the samples."
         raise InputError(
             "TO205", "With one sample per record, the question of each sample must be known.", received, fix
         )

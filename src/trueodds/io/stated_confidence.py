@@ -38,7 +38,7 @@ def read_stated_confidences(
     for i, (row, value, numeral) in enumerate(zip(rows, values, numerals, strict=True)):
         has_sign = numeral is not value
         if has_sign and not percent:
-            raise row.wrong_type_error(name, value, "Pass percent=True, which reads both 70 and 70%.")
+            raise row.wrong_type_error(name, value, "Pass ⟨percent=True⟩, which reads both 70 and 70%.")
         number = row.to_number(name, numeral)
         if not 0 <= number <= upper_bound:
             problem, got = f"A confidence lies outside 0 to {upper_bound}.", f"{value} for {name!r} in {row.location}"
@@ -105,7 +105,7 @@ class PercentScale:
     def refuse_fractions(self) -> None:
         """Raise TO317 if no percentage is above 1, so that all of them are probably fractions."""
         if 0 < self.highest <= 1:
-            fix = "Omit percent=True if 0.9 means 90 %; divide by 100 and omit it if 0.9 means 0.9 %."
+            fix = "Omit ⟨percent=True⟩ if 0.9 means 90 %; divide by 100 and omit it if 0.9 means 0.9 %."
             raise InputError(
                 "TO317", "No confidence is above 1 %.", f"at most {self.highest:g} in {self.n:,} rows", fix
             )
@@ -126,13 +126,13 @@ def _not_a_number_error(rows: list[Record], values: list[object], invalid: list[
     first = invalid[0]
     fix = (
         "Choose a field of numbers, or convert them; an answer without a usable confidence is counted if its value is"
-        f" empty and abstained={name!r} is passed."
+        f" empty and ⟨abstained={name!r}⟩ is passed."
     )
     error = rows[first].wrong_type_error(name, values[first], fix)
     if len(invalid) == 1:
         return error
     quoted = list(dict.fromkeys(repr(values[i])[: QUOTED_CHARACTERS + 2] for i in invalid))[:MAX_QUOTED_VALUES]
-    got = f"{error.got}; {len(invalid):,} of {len(values):,} values are not numbers, such as {', '.join(quoted)}"
+    got = error.got + f"; {len(invalid):,} of {len(values):,} values are not numbers, such as {', '.join(quoted)}"
     return InputError(error.code, error.problem, got, error.fix)
 
 
@@ -141,4 +141,4 @@ def _out_of_range_remedy(number: float, percent: bool) -> str:
         return "Write exp(x) in place of a log-probability x. Values are never clipped."
     if percent or number > 100:
         return "Correct the row; values are never clipped."
-    return "Pass percent=True if 70 means 70 %."
+    return "Pass ⟨percent=True⟩ if 70 means 70 %."

@@ -43,7 +43,7 @@ _MISSING_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # folder of the rows without 
 MIN_BATCH_ROWS = 1024  # with however many classes, so that the fixed cost of a batch does not dominate
 
 _ABSTENTION_REMEDY = (
-    "If rows without an answer exist, read them by to.read_answers(…, abstained=…); that may be the column of "
+    "If rows without an answer exist, ⟨read them by to.read_answers(…, abstained=…)⟩; that may be the column of "
     "the confidence itself."
 )
 
@@ -245,7 +245,7 @@ class TableSource(Source):
             if problem.code != "TO308" or self.roles.kind != "confidence":
                 raise
             raise InputError(
-                problem.code, problem.problem, problem.got, f"{problem.fix} {_ABSTENTION_REMEDY}"
+                problem.code, problem.problem, problem.got, problem.fix + f" {_ABSTENTION_REMEDY}"
             ) from None
 
     def _partition_column(self, table: Table, name: str, n: int) -> Array:
@@ -296,11 +296,11 @@ class TableSource(Source):
         except InputError as problem:
             located = block.locate_error(problem, self.roles, is_part)
             if problem.code == "TO104" and len(self.roles.probs) > 1:
-                fix = f"{describe_columns(self.roles, self.tables[0].columns)} {located.fix}"
+                fix = describe_columns(self.roles, self.tables[0].columns) + " " + located.fix
                 located = InputError(located.code, located.problem, located.got, fix)
             if problem.code == "TO105" and self.roles.rows_name_classes:
                 probs = f"{'logits' if self.roles.logits else 'probs'}={list(self.roles.probs)!r}"
-                fix = f"{located.fix} If the classes have other names, pass {probs} and classes= in this order."
+                fix = located.fix + f" If the classes have other names, pass ⟨{probs}⟩ and ⟨classes=⟩ in this order."
                 located = InputError(located.code, located.problem, located.got, fix)
             raise located from None
 
@@ -345,7 +345,7 @@ class TableSource(Source):
                 "Labels refer to classes by position, but each row names its classes, in an order of its own.",
                 f"the classes {', '.join((self.roles.suffixes or ())[:MAX_LISTED_COLUMNS])}",
                 f"Write these names as labels, or list the classes in the order of the labels:"
-                f" {option}={list(self.roles.probs)!r}.",
+                f" ⟨{option}={list(self.roles.probs)!r}⟩.",
             )
         if self._orders is None:
             return
@@ -353,11 +353,11 @@ class TableSource(Source):
         option = "logits" if self.roles.logits else "probs"
         files = f"{os.path.basename(first_name)} and {os.path.basename(name)}"
         order_texts = [", ".join(first_probs), ", ".join(probs)]
-        fix = f"Pass {option}={list(first_probs)!r} if this is the order of the labels, or write names as labels."
+        fix = f"Pass ⟨{option}={list(first_probs)!r}⟩ if this is the order of the labels, or write names as labels."
         if sum(map(len, order_texts)) > MAX_ORDERS_LENGTH:
             i = next(i for i, (first, column) in enumerate(zip(first_probs, probs, strict=True)) if first != column)
             order_texts = [f"column {i} {first_probs[i]}", probs[i]]
-            fix = f"List the columns in the order of the labels, {option}=['{first_probs[0]}', …]; or use names."
+            fix = f"List the columns in the order of the labels, ⟨{option}=['{first_probs[0]}', …]⟩; or use names."
         raise InputError(
             "TO309",
             "Labels are numbers, which refer to columns by position, but the files have several orders of the columns.",
@@ -371,10 +371,10 @@ class TableSource(Source):
 
     def _no_outcome_error(self) -> InputError:
         """Return the error of rows that are read without an outcome, with the columns that may hold it."""
-        got, fix = "label=None", "Name the label's column."
+        got, fix = "⟨label=None⟩", "Name the label's column."
         if self.roles.kind == "confidence":
-            predicted = suggest_predicted_column(self.tables[0].columns) or "label=, predicted="
-            got, fix = "confidence= alone", f"Pass correct=, or pass {predicted}."
+            predicted = suggest_predicted_column(self.tables[0].columns) or "⟨label=⟩, ⟨predicted=⟩"
+            got, fix = "⟨confidence=⟩ alone", f"Pass ⟨correct=⟩, or pass {predicted}."
         return InputError("TO304", f"No outcome is read from {self.name}.", got, fix)
 
     def _empty_error(self) -> InputError:
@@ -442,7 +442,7 @@ def refuse_other_order(classes: Sequence[Any], roles: ColumnRoles) -> bool:
                     "The classes have the names of the columns, but in another order.",
                     f"{', '.join(names)} for the columns {', '.join(roles.probs)}",
                     f"Leave classes out; if labels are numbers in the order of the classes, pass"
-                    f" {'logits' if roles.logits else 'probs'}={ordered!r}.",
+                    f" ⟨{'logits' if roles.logits else 'probs'}={ordered!r}⟩.",
                 )
             return True
     return False

@@ -124,7 +124,7 @@ class TensorSource(Source):
             except InputError as problem:
                 if self._model is not None or problem.code not in ("TO101", "TO102", "TO104"):
                     raise
-                fix = f"{problem.fix} If these are inputs of a model, pass model= to read_batches."
+                fix = problem.fix + " If these are inputs of a model, pass model= to read_batches."
                 raise InputError(problem.code, problem.problem, problem.got, fix) from None
 
     def collect(self, progress: RowProgress | None = None) -> Predictions:
@@ -211,7 +211,9 @@ def open_source(data: Any, reading: Any) -> Source:
         raise InputError("TO343", "An object of torch of this type cannot be read.", type(data).__name__, fix)
     selection = reading.selection
     if selection != ColumnSelection(logits=True if selection.has_logits else None):
-        fix = "Leave out all but logits=True and classes=; for weights and groups collect the rows into Predictions."
+        fix = (
+            "Leave out all but ⟨logits=True⟩ and ⟨classes=⟩; for weights and groups collect the rows into Predictions."
+        )
         raise InputError("TO205", "A DataLoader has no columns.", "settings of columns", fix)
     return make_source(data, selection.has_logits, classes=reading.classes)
 

@@ -150,15 +150,15 @@ class Lens(Settings):
             raise InputError(
                 "TO204",
                 f"The lens {self.name} needs mutually exclusive classes, but these labels are independent.",
-                f"lens={self.name!r}",
-                "Use lens='classwise' or 'class:NAME'.",
+                f"⟨lens={self.name!r}⟩",
+                "Use ⟨lens='classwise'⟩ or 'class:NAME'.",
             )
         if preds.kind == "confidence":
             raise InputError(
                 "TO204",
                 f"The lens {self.name} needs the probability of every class, but only confidences are given.",
-                f"lens={self.name!r}",
-                "Use lens='confidence'.",
+                f"⟨lens={self.name!r}⟩",
+                "Use ⟨lens='confidence'⟩.",
             )
 
     def notes(self, preds: Predictions) -> list[Note]:

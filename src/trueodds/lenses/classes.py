@@ -68,7 +68,7 @@ class Positive(Lens):
                 "TO204",
                 "The lens positive is for two classes.",
                 f"{preds.k} classes",
-                "Use lens='class:NAME' for one class of several.",
+                "Use ⟨lens='class:NAME'⟩ for one class of several.",
             )
 
 

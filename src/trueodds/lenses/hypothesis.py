@@ -35,13 +35,13 @@ def apply_hypothesis(
     """
     if not isinstance(preds, Predictions):
         raise InputError(
-            "TO403", "A hypothesis other than 'calibrated' needs the rows.", "a tally", "Use mode='exact'."
+            "TO403", "A hypothesis other than 'calibrated' needs the rows.", "a tally", "Use ⟨mode='exact'⟩."
         )
     if redraw == "both":
         raise InputError(
             "TO205",
-            "redraw='both' draws rows of the model's own predictions.",
-            "redraw='both' with hypothesis=",
+            "⟨redraw='both'⟩ draws rows of the model's own predictions.",
+            "⟨redraw='both'⟩ with hypothesis=",
             "Leave redraw out: labels are drawn from the given function.",
         )
     predicted = _evaluate_hypothesis(preds, rho)

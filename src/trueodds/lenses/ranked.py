@@ -216,7 +216,7 @@ class TopK(Lens):
                 "TO204",
                 "top-k needs 1 ≤ k < K.",
                 f"{self.name} for {preds.k} classes",
-                "Use lens='canonical' for all classes.",
+                "Use ⟨lens='canonical'⟩ for all classes.",
             )
 
 

@@ -42,7 +42,7 @@ def select_region(preds: Predictions, region: Region) -> Predictions:
             "Return a boolean mask (n,), for instance lambda P: P.max(axis=1) > 0.9.",
         )
     if not (mask & (preds.w > 0)).any():
-        raise InputError("TO108", "No row lies in the region.", f"region={describe(region)}", "Widen it.")
+        raise InputError("TO108", "No row lies in the region.", f"⟨region={describe(region)}⟩", "Widen it.")
     return preds[mask]
 
 
@@ -113,5 +113,5 @@ def _invalid_region(received: str) -> InputError:
         "TO203",
         "A region must be a string of conditions, a mapping of names to ranges, or a function of P.",
         received,
-        "For instance region='confidence > 0.9 and class:cat >= 0.1', or {'confidence': (0.9, 1)}.",
+        "For instance ⟨region='confidence > 0.9 and class:cat >= 0.1'⟩, or {'confidence': (0.9, 1)}.",
     )

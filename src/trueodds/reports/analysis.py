@@ -381,7 +381,7 @@ def _test_tallied_groups(
     note = Note(
         "TN166",
         "A tally keeps each group separately, so the joint p-values are Holm-adjusted. Detectable errors, differences "
-        "between groups, crossings and the multicalibration error require mode='exact' (--mode exact).",
+        "between groups, crossings and the multicalibration error require ⟨mode='exact' (--mode exact)⟩.",
     )
     accuracies = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in subgroups)
     n_examined = Counter(column for column, *_ in subgroups)

@@ -331,13 +331,13 @@ def _estimate_decision_regret(
         return None
     if isinstance(rows, Tally):
         raise InputError(
-            "TO403", "The decision regret requires the rows.", "a tally", "Use mode='exact', or omit cost."
+            "TO403", "The decision regret requires the rows.", "a tally", "Use ⟨mode='exact'⟩, or omit cost."
         )
     if rows.cluster is not None:
         raise InputError(
             "TO205",
             "The decision regret is estimated by cross-fitting, which requires independent rows.",
-            "cost= with clusters",
+            "⟨cost=⟩ with ⟨clusters⟩",
             "Omit cost, or audit one row per cluster.",
         )
     # Frequencies have become rows.
@@ -372,7 +372,7 @@ def _fit_recalibration(
     if preds.kind == "multilabel":
         text = (
             "Recalibration requires mutually exclusive classes. Fit one calibrator per label:"
-            " Predictions(Y[:, j], P[:, j])."
+            " ⟨Predictions(Y[:, j], P[:, j])⟩."
         )
         return None, [Note("TN208", text)]
     test_alpha = recalibration_alpha(results.tests[0], alpha)

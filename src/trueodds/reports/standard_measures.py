@@ -111,7 +111,7 @@ def standard_notes(preds: Predictions) -> list[Note]:
         f"{extreme:,} of {preds.n:,} probabilities {'is' if extreme == 1 else 'are'} exactly 0 or 1 and"
         f" {'has' if extreme == 1 else 'have'} no finite log odds, so the calibration intercept and slope are"
         f" undefined. Clipped at {low:g}, they are {low_values}; clipped at {high:g}, {high_values}. The test cox with"
-        " min_prob estimates them with intervals."
+        " ⟨min_prob⟩ estimates them with intervals."
     )
     return [Note("TN268", text)]
 

@@ -65,7 +65,7 @@ class GroupSpec:
                 "TO323",
                 "Crossings of group columns require the rows, because a tally keeps each group column separately.",
                 f"crossings={crossings!r} with a tally",
-                "Use mode='exact', or tally with a group column that combines both.",
+                "Use ⟨mode='exact'⟩, or tally with a group column that combines both.",
             )
         return cls((), float(min_effect), seed, max_groups)
 

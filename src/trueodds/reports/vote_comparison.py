@@ -56,8 +56,8 @@ def compare_with_votes(
     """
     if isinstance(rows, Tally):
         text = (
-            "A tally holds no rows, so the predictions are not compared with the votes of each row; use mode='exact'"
-            " (--mode exact)."
+            "A tally holds no rows, so the predictions are not compared with the votes of each row; use"
+            " ⟨mode='exact' (--mode exact)⟩."
         )
         return None, [Note("TN161", text)] if rows.counts.voted > 0 else []
     if rows.votes is None:

@@ -68,7 +68,7 @@ def bootstrap(
         raise InputError(
             "TO205",
             "Resampling cells assumes independent rows, and these rows are clustered.",
-            "resample='cells'",
+            "⟨resample='cells'⟩",
             "Omit resample to resample whole clusters.",
         )
     initial_state = rng.bit_generator.state
@@ -124,8 +124,8 @@ def _choose_path(preds: Predictions, estimand: Estimand, resample: str) -> Boots
         raise InputError(
             "TO205",
             "Cells do not retain the covariance between views.",
-            "resample='cells' with several views",
-            "Use resample='rows', or a lens with one view.",
+            "⟨resample='cells'⟩ with several views",
+            "Use ⟨resample='rows'⟩, or a lens with one view.",
         )
     has_many_rows = preds.n > MAX_RESAMPLED_ROWS and preds.cluster is None
     if resample == "auto" and has_many_rows and len(estimand.views) > 1 and can_resample_groups(estimand):

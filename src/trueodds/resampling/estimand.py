@@ -42,7 +42,7 @@ class Estimand:
             raise InputError(
                 "TO205",
                 f"{estimator.name} splits rows into folds as if they were independent, and these rows are clustered.",
-                f"{estimator.name} with cluster=",
+                f"{estimator.name} with ⟨cluster=⟩",
                 "Use ece or smece, whose intervals resample whole clusters.",
             )
         views = lens.views(select_rows(preds, rows))
@@ -51,7 +51,7 @@ class Estimand:
                 "TO205",
                 f"{estimator.name} cannot be averaged over classes: values above and below the optimum would cancel.",
                 f"{estimator.name} through {lens}",
-                "Use lens='class:NAME' for each class.",
+                "Use ⟨lens='class:NAME'⟩ for each class.",
             )
         return cls(estimator, lens, views, aggregate, rows)
 

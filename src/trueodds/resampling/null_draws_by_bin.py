@@ -99,7 +99,7 @@ def draw_bin_statistics(
             "TO403",
             f"{estimand.estimator.name} with these settings requires the rows.",
             "a tally",
-            "Use mode='exact', or fixed bins.",
+            "Use ⟨mode='exact'⟩, or fixed bins.",
         )
     if any(view.joint for view in estimand.views):
         if flips_signs:
@@ -196,7 +196,7 @@ def _draw_joint_cells(view: View, cell_statistic: CellStatistic, resamples: int,
 def _needs_rows_error(data: str) -> InputError:
     """Return the error TO403 of a tally whose cells do not determine the null distribution of vectors."""
     problem = f"Null draws of the complete vector of {data} require the rows."
-    return InputError("TO403", problem, data, "Use mode='exact'.")
+    return InputError("TO403", problem, data, "Use ⟨mode='exact'⟩.")
 
 
 def null_covariance(estimand: Estimand) -> Array:

@@ -74,11 +74,11 @@ def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: st
             "TO403",
             f"{estimator.name} through {lens} requires the rows.",
             "a tally",
-            "Use its default lens, or the rows: mode='exact'.",
+            "Use its default lens, or the rows: ⟨mode='exact'⟩.",
         )
     if getattr(getattr(estimator, "partition", None), "closed", "right") == "left":
         raise InputError(
-            "TO406", "The cells of a tally are right-closed.", "closed='left'", "Omit it, or use mode='exact'."
+            "TO406", "The cells of a tally are right-closed.", "⟨closed='left'⟩", "Omit it, or use ⟨mode='exact'⟩."
         )
     return Estimand(estimator, lens, tally.views(lens), aggregate)
 
@@ -117,16 +117,16 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
     if getattr(estimator, "min_prob", 0.0):
         raise InputError(
             "TO403",
-            "min_prob requires the rows; the tally stores the unclipped score.",
+            "⟨min_prob⟩ requires the rows; the tally stores the unclipped score.",
             "min_prob",
-            "Use mode='exact'.",
+            "Use ⟨mode='exact'⟩.",
         )
     if interval_spec.interval not in ("auto", None):
         raise InputError(
             "TO205",
             f"The {interval_spec.interval} interval of a score requires the rows.",
             "a tally",
-            "Use interval='auto', or mode='exact'.",
+            "Use ⟨interval='auto'⟩, or ⟨mode='exact'⟩.",
         )
     sums = tally.score(estimator.name)
     value = sums["mean"]
@@ -211,7 +211,7 @@ def estimate_from_cells(
     """
     if interval_spec.resample == "rows":
         raise InputError(
-            "TO205", "resample='rows' requires the rows.", "a tally", "Omit resample, or use mode='exact'."
+            "TO205", "⟨resample='rows'⟩ requires the rows.", "a tally", "Omit resample, or use ⟨mode='exact'⟩."
         )
     reported = estimand.reported_estimand
     method = resolve_method(reported, interval_spec, clustered=False, cells=True)

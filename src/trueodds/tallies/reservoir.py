@@ -53,7 +53,7 @@ class Reservoir:
         `ids` (n,) are unique integer ids of the rows. Rows of weight 0 are excluded.
         """
         if preds.cluster is not None:
-            fix = "Collect the rows themselves: mode='exact'."
+            fix = "Collect the rows themselves: ⟨mode='exact'⟩."
             raise InputError("TO404", "A sample of rows would split clusters.", "rows in clusters", fix)
         keys = hash_row_ids(ids, seed)
         if preds.weight is not None and not preds.weight.all():

@@ -133,7 +133,7 @@ class Tally(TallySums):
                 "A tally does not keep clusters, and treating their rows as independent would understate the"
                 " uncertainty.",
                 "rows in clusters",
-                "Audit the rows themselves: mode='exact' (--mode exact).",
+                "Audit the rows themselves: ⟨mode='exact' (--mode exact)⟩.",
             )
         refuse_unknown_labels(preds)
         bins, grid = check("bins", bins, BinCount, 15), check("grid", grid, BinCount | None, 10)
@@ -167,8 +167,8 @@ class Tally(TallySums):
             raise InputError(
                 "TO404",
                 f"The lens {lens.name} has a vector per row, for which a tally needs a grid.",
-                "grid=None",
-                "Set it when tallying, for instance grid=10.",
+                "⟨grid=None⟩",
+                "Set it when tallying, for instance ⟨grid=10⟩.",
             )
         return replace(self, joint={**self.joint, lens.name: SimplexCells.from_view(view, self.grid)})
 
@@ -203,7 +203,7 @@ class Tally(TallySums):
                     "TO401",
                     f"Tallies with different {attribute} cannot be added.",
                     f"{describe(value)} and {describe(other_contents[attribute])}",
-                    "Tally both again with the same columns in one order: probs=['p_a', 'p_b', …]."
+                    "Tally both again with the same columns in one order: ⟨probs=['p_a', 'p_b', …]⟩."
                     if attribute == "classes"
                     else "Tally both with the same settings.",
                 )
@@ -277,7 +277,7 @@ class Tally(TallySums):
         raise InputError(
             "TO405",
             "The tally does not hold that lens.",
-            f"lens={lens.name!r}",
+            f"⟨lens={lens.name!r}⟩",
             f"It holds {', '.join(self.lenses[:12])}{', …' if len(self.lenses) > 12 else ''}. Name others when"
             " tallying.",
         )
@@ -432,5 +432,5 @@ def refuse_unknown_labels(preds: Predictions) -> None:
             "TO359",
             "A tally needs every label of a row, because it sums the scores of rows.",
             f"{int((~preds.known).sum()):,} unknown labels in {preds.n:,} rows",
-            "Use mode='exact'. To tally, write a file for each label, with the rows in which it is known.",
+            "Use ⟨mode='exact'⟩. To tally, write a file for each label, with the rows in which it is known.",
         )

@@ -295,11 +295,11 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
 def _refuse_torchmetrics_arguments(settings: Mapping[str, Any]) -> None:
     """Raise TO202 for settings of the calibration error of torchmetrics, which have other names here."""
     remedies = {
-        "n_bins": "Pass bins=.",
+        "n_bins": "Pass ⟨bins=⟩.",
         "norm": "The norms l1, l2 and max are the estimators 'ece', 'rmsce' and 'mce'.",
     }
     unknown = [name for name in remedies if name in settings]
     if unknown:
-        got = ", ".join(f"{name}={settings[name]!r}" for name in unknown)
+        got = ", ".join(f"⟨{name}={settings[name]!r}⟩" for name in unknown)
         fix = " ".join(remedies[name] for name in unknown)
         raise InputError("TO202", "CalibrationError has no such setting.", got, fix)

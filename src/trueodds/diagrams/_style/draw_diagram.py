@@ -39,7 +39,7 @@ def check_axes(ax: Any, name: str, figsize: Any, dpi: Any) -> None:
         return
     if figsize is not None or dpi is not None:
         got = f"ax and {'dpi' if figsize is None else 'figsize'}"
-        fix = "Leave out ax, or set them where the figure is made, as in plt.subplots(figsize=(5, 4))."
+        fix = "Leave out ax, or set them where the figure is made, as in plt.subplots(⟨figsize=(5, 4)⟩)."
         raise InputError("TO203", "figsize and dpi apply only to a figure of its own.", got, fix)
     if not hasattr(ax, "inset_axes"):
         raise InputError(

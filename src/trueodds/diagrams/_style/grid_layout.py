@@ -384,7 +384,7 @@ def _fit_label(text: str, max_width: float, size: float) -> tuple[str, float]:
 def _too_small_error(presentation: Presentation) -> InputError:
     """Return the error of a figure in which the panels would be illegible."""
     fix = "Use a larger figure, or fewer models or diagrams."
-    return InputError("TO203", "The figure is too small for this grid.", f"figsize={presentation.figsize}", fix)
+    return InputError("TO203", "The figure is too small for this grid.", f"⟨figsize={presentation.figsize}⟩", fix)
 
 
 MAX_NAME_LINES = 3  # a name with more lines is cut at the end, unless it would then equal another one

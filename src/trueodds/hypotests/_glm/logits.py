@@ -46,7 +46,7 @@ class Logits:
                 "TO205",
                 f"{name} uses log odds, which are infinite for probabilities of 0 or 1.",
                 f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with probability 0 or 1",
-                "Pass min_prob=, for example 0.001, on which the result depends, or use the tests spiegelhalter or"
+                "Pass ⟨min_prob=⟩, for example 0.001, on which the result depends, or use the tests spiegelhalter or"
                 " consistency.",
             )
         clipped = np.zeros(len(w), dtype=bool)
@@ -77,7 +77,7 @@ class Logits:
         """A note on the number of clipped rows."""
         if not self.n_clipped:
             return ()
-        text = f"min_prob={min_prob:g} clipped the probabilities of {self.n_clipped:,} of {view.n_rows:,} rows."
+        text = f"⟨min_prob={min_prob:g}⟩ clipped the probabilities of {self.n_clipped:,} of {view.n_rows:,} rows."
         return (Note("TN106", text),)
 
 

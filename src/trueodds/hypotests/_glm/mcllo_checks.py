@@ -34,7 +34,7 @@ def mcllo_notes(model: MclloModel, view: View, min_prob: float, form: str) -> tu
     """Notes on clipped rows, impossible outcomes, and unidentified parameters."""
     notes = []
     if model.n_clipped:
-        text = f"min_prob={min_prob:g} clipped the probabilities of {model.n_clipped:,} of {view.n_rows:,} rows."
+        text = f"⟨min_prob={min_prob:g}⟩ clipped the probabilities of {model.n_clipped:,} of {view.n_rows:,} rows."
         notes.append(Note("TN106", text))
     if model.n_impossible:
         text = (
@@ -52,7 +52,7 @@ def mcllo_notes(model: MclloModel, view: View, min_prob: float, form: str) -> tu
         text = (
             "No finite maximum likelihood estimate exists, because the predictions separate the outcomes or some"
             " classes were not observed. The likelihood is evaluated at its limit. A small penalty gives finite"
-            " estimates: to.fit(preds, 'mcllo', penalty=0.5)."
+            " estimates: ⟨to.fit(preds, 'mcllo', penalty=0.5)⟩."
         )
         notes.append(Note("TN217", text))
     if model.units is not None:
@@ -68,7 +68,7 @@ def mcllo_notes(model: MclloModel, view: View, min_prob: float, form: str) -> tu
             text = (
                 f"{model.units.n_units:,} independent rows or clusters of unequal size have an effective number of"
                 f" {n_units:.2g}, too few to estimate the variance in {model.rank} directions, so the test is"
-                " undefined. Use null='redraw', which does not estimate it."
+                " undefined. Use ⟨null='redraw'⟩, which does not estimate it."
             )
             notes.append(Note("TN237", text))
     return tuple(notes)
@@ -203,7 +203,7 @@ def refuse_in_sample(model: MclloModel, view: View, name: str) -> None:
         "TO206",
         f"These predictions were fitted to the same outcomes: the statistic of {name} is 0 by construction.",
         f"scores of 0 up to rounding in all {model.rank} directions, {view.n_rows:,} rows",
-        "Test held-out rows, or test the predictions before the fit: to.test(preds, 'cross_fitted').",
+        "Test held-out rows, or test the predictions before the fit: ⟨to.test(preds, 'cross_fitted')⟩.",
     )
 
 

@@ -75,7 +75,7 @@ class MclloModel:
                 "TO205",
                 f"{name} uses log odds, which are infinite for a probability of 0.",
                 f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with a probability of 0",
-                "Pass min_prob=, for example 1e-6, or use the tests skce or consistency.",
+                "Pass ⟨min_prob=⟩, for example 1e-6, or use the tests skce or consistency.",
             )
         impossible = (is_zero & (Y > 0)).any(axis=1)
         clipped = (logs < np.log(min_prob)).any(axis=1) if min_prob else certain

@@ -201,12 +201,14 @@ def rows_for_coefficient_width(preds: Predictions, cox: Cox, lens: Lens, width: 
         )
     views = lens.views(preds)
     if len(views) > 1:
-        fix = "Use lens='class:NAME' or 'confidence'."
-        raise InputError("TO205", "The interval of a coefficient is planned for one view.", f"lens={str(lens)!r}", fix)
+        fix = "Use ⟨lens='class:NAME'⟩ or 'confidence'."
+        raise InputError(
+            "TO205", "The interval of a coefficient is planned for one view.", f"⟨lens={str(lens)!r}⟩", fix
+        )
     name = COEFFICIENT_OF_PART[cox.part]
     coefficient = cox.coefficients(views[0], preds.cluster)[name]
     if not math.isfinite(coefficient.se):
-        fix = "Use more rows or clusters, or probabilities that differ; min_prob= limits probabilities of 0 and 1."
+        fix = "Use more rows or clusters, or probabilities that differ; ⟨min_prob=⟩ limits probabilities of 0 and 1."
         got = f"{name} {coefficient.value:.4g}, standard error {coefficient.se:.4g}"
         raise InputError("TO205", "The coefficient has no finite standard error in these rows.", got, fix)
     units, quantile = coefficient.effective_units, 1 - alpha / 2

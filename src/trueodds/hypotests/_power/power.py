@@ -43,7 +43,7 @@ MAX_ROWS = 200_000  # maximum number of rows of a simulated data set; beyond, th
 MAX_TOTAL_ROWS = 10**8  # maximum total number of rows of all data sets of one size
 MIN_ROWS = 5  # minimum number of rows of a simulated data set
 ASYMPTOTIC_NOTE = (
-    " The power is asymptotic and deviates by a few percentage points with hundreds of rows; use simulations= to "
+    " The power is asymptotic and deviates by a few percentage points with hundreds of rows; use ⟨simulations=⟩ to "
     "simulate it."
 )
 POWER_TOLERANCE = 0.005  # tolerance of a simulated power, which is smaller than its simulation error
@@ -78,7 +78,7 @@ class PowerPlan(Settings):
             raise InputError(
                 "TO205",
                 "power must exceed alpha, the rejection rate under the null hypothesis.",
-                f"power={self.power} with alpha={self.alpha}",
+                f"power={self.power} with ⟨alpha={self.alpha}⟩",
                 "For example power=0.8.",
             )
 
@@ -127,7 +127,7 @@ def check_power_settings(test: Any, estimator: Any, width: float | None, test_se
             "TO205",
             "estimator requires width, the width of its interval.",
             f"estimator={describe(estimator)} without width",
-            "Pass width, or the statistic of a test: test='consistency', statistic='ece'.",
+            "Pass width, or the statistic of a test: test='consistency', ⟨statistic='ece'⟩.",
         )
 
 
@@ -153,7 +153,7 @@ def analyze_power(
             "TO205",
             "No distortion of this kind has so large an effect on these predictions.",
             f"{requested}, with a largest possible effect of {format_number(population.max_effect)}",
-            "Use a smaller effect, or distortion='shift'.",
+            "Use a smaller effect, or ⟨distortion='shift'⟩.",
         )
     if getattr(test, "resamples", 0) is None:  # the number of draws must not depend on the data set
         n_independent_labels = preds.k if preds.kind == "multilabel" else 1

@@ -28,7 +28,7 @@ from trueodds.resampling.null_distribution import null_draws
 
 DistortionKind = Literal["temperature", "shift"]
 DistortionDirection = Literal["over", "under"]
-ONE_ROW_REMEDY = "Use one row per cluster: preds[np.unique(preds.cluster, return_index=True)[1]]."
+ONE_ROW_REMEDY = "⟨Use one row per cluster: preds[np.unique(preds.cluster, return_index=True)[1]]⟩."
 MAX_DISTORTION = 20.0  # largest distortion: exp(−20) makes all probabilities practically equal
 
 
@@ -90,7 +90,7 @@ class Population:
             raise InputError(
                 "TO205",
                 "Power simulations assume independent rows, and these rows are clustered.",
-                "cluster=",
+                "⟨cluster=⟩",
                 f"{ONE_ROW_REMEDY} For the width of an interval pass width, which accounts for clusters.",
             )
         self.preds, self.lens, self.distortion, self.n_rows = preds, lens, distortion, preds.n

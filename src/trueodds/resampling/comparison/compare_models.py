@@ -94,7 +94,7 @@ class ModelComparison(Settings):
     def _models_from_tallies(self, models: Mapping[str, Any], seed: int) -> tuple[list[ComparedModel], list[Note]]:
         """The models to compare from tallies, as independent samples."""
         if self.null == "swap" or self.paired:
-            setting = "null='swap'" if self.null == "swap" else "paired=True"
+            setting = "null='swap'" if self.null == "swap" else "⟨paired=True⟩"
             fix = f"{OMIT_PAIRING_TEXT} {COMPARE_ROWS_TEXT}"
             raise InputError("TO403", "A paired comparison requires the rows.", setting, fix)
         compared_models = [
@@ -180,7 +180,7 @@ class ModelComparison(Settings):
                 "TO205",
                 "The swap permutation exchanges predictions row by row, and these models have different rows.",
                 f"{pair.a.name} and {pair.b.name}, unpaired",
-                "Omit null, or pass paired=True if the rows are the same.",
+                "Omit null, or pass ⟨paired=True⟩ if the rows are the same.",
             )
         rng = np.random.default_rng([seed, 1])
         drawn = swap_differences(pair.a, pair.b, self.swaps, rng)
@@ -246,19 +246,19 @@ class _Pairing:
         note_list = []
         if self.pairing_reasons:
             reasons = " and ".join(self.pairing_reasons)
-            text = f"Paired comparison, because {reasons}. If these are different rows, pass paired=False."
+            text = f"Paired comparison, because {reasons}. If these are different rows, pass ⟨paired=False⟩."
             note_list.append(Note("TN226", text))
         if self.mismatches:
             text = f"Compared as independent samples ({'; '.join(self.mismatches)})."
             if self.has_common_ids:
                 text += (
-                    " Rows with the same id are dependent, so unpaired intervals are invalid for them: pass paired=True"
-                    " to compare the common rows."
+                    " Rows with the same id are dependent, so unpaired intervals are invalid for them: pass"
+                    " ⟨paired=True⟩ to compare the common rows."
                 )
             elif self.has_equal_sizes:
                 text += (
-                    " If these are the same rows, pass paired=True and either ids of the rows (question=, row_id=) or"
-                    " the same order, because unpaired intervals are invalid for paired rows."
+                    " If these are the same rows, pass ⟨paired=True⟩ and either ids of the rows (⟨question=⟩,"
+                    " ⟨row_id=⟩) or the same order, because unpaired intervals are invalid for paired rows."
                 )
             note_list.append(Note("TN227", text))
         return note_list
@@ -280,7 +280,7 @@ def _estimate_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:
         for note in model.estimate.notes:
             if note.code not in ("TN201", "TN211"):
                 names_by_note.setdefault(note, []).append(model.name)
-    return [Note(note.code, f"{' and '.join(names)}: {note.text}") for note, names in names_by_note.items()]
+    return [Note(note.code, f"{' and '.join(names)}: " + note.text) for note, names in names_by_note.items()]
 
 
 def _count_compared_rows(pair: ErrorDifference) -> int:

@@ -66,8 +66,8 @@ class ErrorDifference:
                 raise InputError(
                     "TO205",
                     "Resampling the cells of each model does not estimate the correlation of two models.",
-                    f"interval={self.a.method!r} with resample='cells'",
-                    "Omit resample, or use interval='auto'.",
+                    f"⟨interval={self.a.method!r}⟩ with ⟨resample='cells'⟩",
+                    "Omit resample, or use ⟨interval='auto'⟩.",
                 )
             return self.a.method
         if self.a.is_squared and self.b.is_squared:

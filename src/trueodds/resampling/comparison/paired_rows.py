@@ -12,7 +12,9 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
-PAIRING_REMEDY = "Pass the same rows in the same order, or ids of the rows (question=, row_id=), or use paired=False."
+PAIRING_REMEDY = (
+    "Pass the same rows in the same order, or ids of the rows (⟨question=⟩, ⟨row_id=⟩), or use ⟨paired=False⟩."
+)
 
 
 def align_rows(models: Mapping[str, Predictions], paired: bool | None) -> tuple[dict[str, Predictions], list[Note]]:
@@ -58,7 +60,7 @@ def _common_ids(models: Mapping[str, Predictions], ids: Mapping[str, Array]) -> 
     common = reduce(np.intersect1d, ids.values())
     if not common.size:
         got = f"for instance {first_ids[0]!s} in {first_name} and {ids[other_names[0]][0]!s} in {other_names[0]}"
-        fix = "Pass the same field of all models as question= or row_id=, or use paired=False."
+        fix = "Pass the same field of all models as ⟨question=⟩ or ⟨row_id=⟩, or use ⟨paired=False⟩."
         raise InputError("TO205", "A paired comparison requires rows with the same ids, and no id is common.", got, fix)
     common_ids = first_ids[np.isin(first_ids, common)]
     others = {name: len(values) - len(common_ids) for name, values in ids.items() if len(values) > len(common_ids)}
@@ -98,7 +100,7 @@ def mismatch_reason(a: Predictions, b: Predictions) -> str:
             "TO205",
             "The labels of the models are equal as numbers of columns, but their columns are in different orders.",
             f"{', '.join(map(str, a.classes))} and {', '.join(map(str, b.classes))}",
-            "List the columns of both in the order of the labels: probs=[…]. Or write names as labels.",
+            "List the columns of both in the order of the labels: ⟨probs=[…]⟩. Or write names as labels.",
         )
     return "their outcomes differ" if same_class_names else "their classes have different names"
 

@@ -73,7 +73,7 @@ def resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered
     method = _resolve_method(estimand, interval_spec, clustered=clustered, cells=cells)
     if cells and method in ("bca", "debiased"):
         raise InputError(
-            "TO205", f"The {method} interval requires the rows.", "a tally", "Use interval='auto', or mode='exact'."
+            "TO205", f"The {method} interval requires the rows.", "a tally", "Use ⟨interval='auto'⟩, or ⟨mode='exact'⟩."
         )
     return method
 
@@ -131,8 +131,8 @@ def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) ->
         raise InputError(
             "TO205",
             f"The {method} interval assumes independent rows, and these rows are clustered.",
-            f"interval={method!r}",
-            "Use interval='auto', which resamples whole clusters.",
+            f"⟨interval={method!r}⟩",
+            "Use ⟨interval='auto'⟩, which resamples whole clusters.",
         )
     is_debiased_error = estimand.estimator.interval == "debiased" and method == "debiased"
     if method in ("sun", "debiased") and not is_root_mean_square(estimand) and not is_debiased_error:
@@ -140,7 +140,7 @@ def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) ->
             "TO205",
             f"The {method} interval is for the squared error of one score.",
             f"{estimand.estimator.name} through {estimand.lens}",
-            "Use rmsce through a binary lens, or interval='auto'.",
+            "Use rmsce through a binary lens, or ⟨interval='auto'⟩.",
         )
 
 
@@ -176,13 +176,14 @@ def estimate_interval(
         return None, explain_value_without_interval(value, estimand.estimator)
     if method is None:
         text = (
-            "no method with measured coverage exists for this error; use interval='percentile' for the plain bootstrap"
+            "no method with measured coverage exists for this error; use ⟨interval='percentile'⟩ for the plain"
+            " bootstrap"
         )
         return None, text
     if preds is not None and n_independent_units(preds) < 2:
         return None, "the variance cannot be estimated from one row or cluster"
     if uses_resamples(estimand, method) and resampled is None:
-        call = f"to.measure(preds, '{estimand.estimator.name}', lens='{estimand.lens}', resample='rows')"
+        call = f"⟨to.measure(preds, '{estimand.estimator.name}', lens='{estimand.lens}', resample='rows')⟩"
         return None, f"more than {MAX_RESAMPLED_ROWS:,} rows with several views are resampled only by {call}"
     if has_constant_outcomes(estimand, method):
         return None, CONSTANT_OUTCOMES_TEXT
@@ -202,7 +203,7 @@ def explain_value_without_interval(value: float, estimator: Estimator) -> str:
     """Return the reason why a value that is not finite has no interval, and what makes an infinite one finite."""
     if np.isnan(value):
         return UNDEFINED_VALUE_TEXT
-    return f"the value is infinite{'; min_prob=1e-6 makes it finite' if hasattr(estimator, 'min_prob') else ''}"
+    return f"the value is infinite{'; ⟨min_prob=1e-6⟩ makes it finite' if hasattr(estimator, 'min_prob') else ''}"
 
 
 def _raise_to_mean_gap(interval: Interval, data: _IntervalData) -> Interval:

@@ -98,8 +98,8 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
         raise InputError(
             "TO205",
             f"BCa would recompute {estimand.estimator.name} {n_units:,} times, once for each row left out.",
-            "interval='bca'",
-            "Use interval='percentile' or 'basic'.",
+            "⟨interval='bca'⟩",
+            "Use ⟨interval='percentile'⟩ or 'basic'.",
         )
     remaining = [np.flatnonzero(unit_of_row != g) for g in range(n_units)]
     return np.array([estimand.estimator.evaluate_selections(RowSelections(view, remaining)) for view in estimand.views])

@@ -97,8 +97,8 @@ def squared_error_draws(
         raise InputError(
             "TO205",
             "The debiased interval assumes independent rows, and these rows are clustered.",
-            "interval='debiased'",
-            "Use interval='auto', which resamples whole clusters.",
+            "⟨interval='debiased'⟩",
+            "Use ⟨interval='auto'⟩, which resamples whole clusters.",
         )
     residuals = view.w * (view.y - view.p)
     # `CellSums` adds up three values per row and accumulator. T needs four sums by bin, so every row adds to two

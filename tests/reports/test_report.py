@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.reports.example import example, typed, unremarkable
+from tests.reports.example import example, typed
 from trueodds.io.answers import read_answers
 from trueodds.reports.text import (
     data_and_settings,
@@ -29,37 +29,6 @@ def test_the_sentence_comes_first() -> None:
 def test_words_for_people_stand_before_the_tables() -> None:
     text = render_text(example())
     assert text.index("Accuracy") < text.index("Noise floor:") < text.index("Errors by class")
-
-
-def test_every_scale_of_the_answer_is_stated_once_in_the_short_part() -> None:
-    facts = {fact.label: fact for fact in summary_lines(typed(example()))}
-    assert facts["Mean confidence"].value == "71.0 %"  # 0.7104
-    assert facts["Accuracy"].value == "96.1 %"  # 0.9611
-    assert facts["Expected calibration error"].value == "0.251"  # 0.2507
-    assert "ECE of the confidence" in facts["Expected calibration error"].remark
-    assert "0.239 to 0.263" in facts["Expected calibration error"].remark  # [0.2391, 0.2625]
-    assert facts["Miscalibration"].remark.startswith(
-        "calibration rejected, family-wise p ≤ 0.001"
-    )  # at its floor it may be smaller
-    assert facts["Recalibration"].value == "temperature scaling, T = 0.38"
-    assert "the predicted class changes in no row, accuracy stays 96.3 %" in facts["Recalibration"].remark
-    assert facts["Miscalibrated groups"].value == "2 of 2 groups"
-
-
-def test_no_gain_says_what_would_have_been_confirmed() -> None:
-    text = " ".join(render_text(unremarkable()).split())
-    assert "none confirmed" in text
-    assert "a gain of 0.0402 nats per row was detectable with 80 % power" in text
-
-
-def test_a_choice_that_needs_more_rows_is_named() -> None:
-    audit = example()
-    audit["recalibration"] |= {
-        "confirmed": False, "outcome": "too few rows", "applied": "identity", "pvalue": 0.31, "required_rows": 21_000,
-    }  # fmt: skip
-    text = " ".join(render_text(audit).split())
-    assert "not confirmed, too few rows" in text
-    assert "temperature scaling: log loss gain 0.2541 nats per row, p = 0.31, not significant; a gain of" in text
 
 
 def test_an_infinite_log_loss_is_infinite_in_every_table() -> None:
@@ -171,12 +140,6 @@ def test_no_line_ends_between_a_number_and_its_unit(width: int) -> None:
     assert not [line for line in lines if re.match(r" *(%|≤)", line) or re.search(r"\bp [≤=<]$", line)]
 
 
-def test_no_fix_at_all_is_stated() -> None:
-    audit = example()
-    audit["recalibration"] = None
-    assert "not attempted (a tally keeps no rows)" in render_text(audit)
-
-
 def test_classes_come_worst_first_and_at_most_twenty() -> None:
     audit = example()
     ece = next(measure for measure in audit["measures"] if measure["lens"] == "classwise")
@@ -267,45 +230,6 @@ def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
     assert "the vote share of the predicted class stays 96.3 %" in facts["Recalibration"].remark
     assert ("vote share, predicted class", "96.1 %") in data_and_settings.data_table(typed(votes())).rows
     assert "vote share" in [column.name for column in group_tables.group_table(votes()).columns]
-
-
-def test_where_only_groups_are_miscalibrated_the_test_of_all_rows_is_stated() -> None:
-    audit = example()
-    audit["tests"][1]["pvalue"] = 0.491  # the default lens, after the family
-    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Miscalibration")
-    assert fact.value == "detected in subgroups"
-    assert fact.remark.startswith("calibration rejected, family-wise p ≤ 0.001")
-    assert fact.remark.endswith("the test through the confidence lens alone has p = 0.491")
-    audit["groups"] = []
-    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Miscalibration")
-    assert fact.value == "detected by other tests"
-
-
-def test_a_fix_that_is_no_better_than_one_number_for_all_rows_is_not_praised() -> None:
-    audit = example()
-    audit["data"] |= {"kind": "confidence", "k": 2}
-    # H(.576) = .6816; .995 of it is .6781
-    audit["recalibration"] |= {"accuracy_before": 0.576, "log_loss_after": 0.679}
-    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Recalibration")
-    assert (fact.value, fact.tone) == ("hardly better than a constant", "plain")
-    assert "predicting 57.6 % for every row has log loss 0.6816" in fact.remark
-    audit["recalibration"]["log_loss_after"] = 0.677
-    assert next(fact for fact in summary_lines(typed(audit)) if fact.label == "Recalibration").tone == "good"
-
-
-def test_methods_are_called_in_words() -> None:
-    audit = example()
-    audit["recalibration"] |= {"chosen": "irm", "summary": "76 knots for all classes"}
-    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Recalibration")
-    assert fact.value == "isotonic regression of all classes (irm), 76 knots for all classes"
-
-
-def test_an_interval_that_says_nothing_is_unknown_and_says_of_how_many() -> None:
-    audit = example()
-    audit["data"]["clusters"] = 4
-    audit["measures"][2]["interval"] |= {"low": 0.0, "high": 1.0}
-    fact = next(fact for fact in summary_lines(typed(audit)) if fact.label == "Expected calibration error")
-    assert "95 % confidence interval uninformative with 4 clusters" in fact.remark
 
 
 def test_abstentions_are_reported_beside_the_error() -> None:

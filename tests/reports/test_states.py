@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.reports.example import example, typed
+from tests.reports.example import example
 from tests.test_schemas import valid
 from trueodds.reports.audit_result import AuditInterval, StandardMeasure
 from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.text import result_tables
-from trueodds.reports.text.summary import summary_lines
 
 
 @pytest.fixture(scope="module")
@@ -119,4 +118,3 @@ def test_the_page_is_red_for_a_reversed_ranking_and_neutral_for_too_few_rows() -
     assert '<header class="bad">' in render_html(audit)
     audit["verdict"] |= {"state": "too few rows", "rejected": False, "pvalue": 0.4}
     assert '<header class="plain">' in render_html(audit)
-    assert next(fact for fact in summary_lines(typed(audit)) if fact.label == "Miscalibration").tone == "plain"

@@ -164,7 +164,6 @@ def _test_lenses(
     """
 
     def run_omnibus(test: Omnibus) -> list[Verdict]:
-        """Return the verdicts of all lenses, and notify the progress of the audit."""
         return test.verdicts(
             preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "simulating the null distribution")
         )
@@ -344,7 +343,6 @@ def _family_by_holm(tests: Sequence[Verdict]) -> Verdict:
 def _estimate_from_tally(
     tally: Tally, name: str, lens: Lens, n_draws: int, level: float, rng: np.random.Generator
 ) -> Estimate:
-    """Estimate the mean over the views of a lens, with `n_draws` null draws for the noise floor."""
     return tally_estimates.estimate_from_tally(
         tally, ESTIMATORS.make(name, {}), lens, "mean", IntervalSpec(level=level), n_draws, rng
     )
@@ -405,7 +403,6 @@ def _test_tallied_groups(
 
 
 def _calibration_in_the_large_of_tally(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
-    """Return calibration-in-the-large through a lens, also in standard errors; None for independent labels."""
     if tally.kind == "multilabel":
         return None, None
     (view,) = tally.views(lens)

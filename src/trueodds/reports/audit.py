@@ -389,7 +389,6 @@ def _fit_recalibration(
 
 
 def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
-    """Compute the diagrams of the report: reliability, histogram, one per class, and simplex or tetrahedron."""
     settings: dict[str, Any] = {"level": level, "weight_kind": "importance"}  # frequencies have become rows
     diagrams = [draw(rows, "reliability", **settings)]
     if rows.kind != "multilabel":

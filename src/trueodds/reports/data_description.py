@@ -85,7 +85,6 @@ def _log_odds_notes(preds: Predictions) -> list[Note]:
 
 
 def _weighted_mean(view: View | None, array_name: str) -> float | None:
-    """Return the weighted mean of the array `p` or `y` of a view; None without a view."""
     return None if view is None else float((view.w * getattr(view, array_name)).sum() / view.total)
 
 

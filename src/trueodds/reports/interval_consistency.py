@@ -90,7 +90,6 @@ def _raise_limits(
 
 
 def _replace_interval(error: Estimate, interval: Interval, text: str) -> Estimate:
-    """Return the error with another interval, whose method is `reconciled`, and a note with this text."""
     return replace(
         error,
         interval=replace(interval, method=RECONCILED_METHOD),
@@ -100,5 +99,4 @@ def _replace_interval(error: Estimate, interval: Interval, text: str) -> Estimat
 
 
 def _format_interval(interval: Interval) -> str:
-    """Return the method and the ends of an interval, for a note."""
     return f"{interval.method}, {format_number(interval.low)} to {format_number(interval.high)}"

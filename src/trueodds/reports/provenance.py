@@ -73,7 +73,6 @@ def fingerprint_rows(preds: Predictions) -> str:
 
 
 def _iterate_blocks(values: np.ndarray | None) -> Iterator[np.ndarray]:
-    """Iterate over blocks of the rows of an array (n,) or (n, m); over nothing if it is None."""
     if values is None:
         return
     rows_per_block = max(1, _VALUES_PER_BLOCK // (values.size // len(values)))

@@ -60,7 +60,6 @@ def standard_measures(
     cluster = preds.cluster
 
     def in_the_large() -> StandardMeasure:
-        """Return calibration-in-the-large."""
         measure = calibration_in_the_large_measure(view, cluster, wald)
         return measure if mean_gap is None else replace(measure, interval=AuditInterval(**mean_gap.to_dict()))
 
@@ -204,7 +203,6 @@ def calibration_exponent(preds: Predictions) -> tuple[float, float]:
     log_probs, observed = np.empty((preds.k, len(rows))), np.empty(len(rows))
 
     def fill_rows(start: int, stop: int) -> None:
-        """Store the logarithms of a block of rows, and that of the observed class."""
         block = np.maximum(log_probabilities(preds, rows[start:stop]).T, MIN_LOG_PROB, order="C")
         log_probs[:, start:stop] = block
         observed[start:stop] = np.einsum("kn,nk->n", block, Y[start:stop])

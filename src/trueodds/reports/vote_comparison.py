@@ -119,12 +119,10 @@ def compare_with_votes(
 
 
 def _estimates_by_name(estimates: list[Estimate]) -> dict[str, Any]:
-    """Return the estimates as JSON objects, by the name of the estimator."""
     return {estimate.estimator: estimate.to_dict() for estimate in estimates}
 
 
 def _summarize_vote_counts(rows: Predictions) -> dict[str, Any] | None:
-    """Return the median, smallest and largest number of votes per row; None if only shares were given."""
     if rows.counts is None:
         return None
     counts = rows.counts[rows.w > 0]

@@ -93,7 +93,6 @@ def render_html(
 
 
 def _provenance_table(audit: AuditResult) -> TextTable:
-    """Return the table of what identifies the audit: versions, seed and fingerprint of the rows."""
     rows = [
         *version_rows(audit.versions or {"trueodds": audit.version}),
         ("seed", str((audit.settings or {}).get("seed", "–"))),
@@ -151,7 +150,6 @@ def _first_picture(diagrams: Sequence[Diagram]) -> str:
 
 
 def _text_table_html(table: TextTable) -> str:
-    """Return the HTML of a table with its introduction, and how many rows it omits."""
     intro = paragraph_html(table.intro, is_faint=True) if table.intro else ""
     names, is_numeric = zip(*((column.name, column.numeric) for column in table.columns), strict=True)
     omitted = (

@@ -108,7 +108,6 @@ def _describe_rows(audit: AuditResult) -> str:
 
 
 def _describe_errors(audit: AuditResult, keys: dict[str, None]) -> list[str]:
-    """Return sentences on the calibration errors (their lenses and bins), the noise floor and the proper scores."""
     errors = [measure for measure in audit.measures if measure.estimator == "ece"]
     if not errors:
         return []
@@ -147,7 +146,6 @@ def _describe_partition(partition: str | None) -> str:
 
 
 def _describe_intervals(audit: AuditResult, keys: dict[str, None]) -> str:
-    """Return a sentence on the confidence intervals: level, methods and number of bootstrap resamples."""
     measures_by_method: dict[str, list[AuditMeasure]] = {}
     for measure in audit.measures:
         if measure.interval is not None:
@@ -167,7 +165,6 @@ def _describe_intervals(audit: AuditResult, keys: dict[str, None]) -> str:
 
 
 def _describe_tests(audit: AuditResult, keys: dict[str, None]) -> list[str]:
-    """Return sentences on the calibration tests: statistic, null distribution, number of draws and adjustment."""
     if not audit.tests:
         return []
     name, draws = audit.tests[-1].test, audit.tests[-1].settings.get("resamples")
@@ -199,7 +196,6 @@ def _describe_null(audit: AuditResult, keys: dict[str, None]) -> str:
 
 
 def _describe_standard_measures(audit: AuditResult, keys: dict[str, None]) -> list[str]:
-    """Return sentences on the standard measures and the methods of their intervals; empty without any."""
     measures = [measure for measure in audit.standard_measures if measure.value is not None]
     if not measures:
         return []
@@ -227,7 +223,6 @@ def _describe_standard_measures(audit: AuditResult, keys: dict[str, None]) -> li
 
 
 def _describe_coefficient_errors(audit: AuditResult) -> str:
-    """Return where the standard errors of calibration intercept and slope come from."""
     data = audit.data
     if data.kind == "classes" and data.k > 2:
         return "the slope has a sandwich standard error"
@@ -239,7 +234,6 @@ def _describe_coefficient_errors(audit: AuditResult) -> str:
 
 
 def _describe_groups(audit: AuditResult, keys: dict[str, None]) -> list[str]:
-    """Return a sentence on the adjustment of the p-values of the subgroups; empty without subgroups."""
     if not audit.groups or audit.among_groups is None:
         return []
     correction = audit.among_groups.correction
@@ -253,7 +247,6 @@ def _describe_groups(audit: AuditResult, keys: dict[str, None]) -> list[str]:
 
 
 def _describe_recalibration(audit: AuditResult, keys: dict[str, None]) -> list[str]:
-    """Return sentences on how a recalibration was chosen and confirmed; empty if none was attempted."""
     recalibration = audit.recalibration
     if recalibration is None or recalibration.status == "not attempted":
         return []

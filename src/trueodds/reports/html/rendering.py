@@ -16,26 +16,9 @@ MAX_STRIP_SHARE = 0.96  # position of the largest number on the strips beside th
 
 
 def render_page(template: str, widget_scripts: Sequence[str] = (), **values: Any) -> str:
-    """Return the HTML text of a template, with the common style and script.
+    """Return the HTML text of a template beside this module, with the common style and script.
 
-    Parameters
-    ----------
-    template : str
-        Name of the template beside this module.
-    widget_scripts : sequence of str
-        Scripts of interactive diagrams. Each is included once.
-    **values : object
-        Variables of the template.
-
-    Returns
-    -------
-    str
-        The HTML text.
-
-    Raises
-    ------
-    InputError
-        TO702 if jinja2 is not installed.
+    Each of the scripts of interactive diagrams is included once; `values` are the variables of the template.
     """
     style = _read_template("style.css")
     scripts = list(dict.fromkeys([_read_template("script.js"), *widget_scripts]))
@@ -54,7 +37,6 @@ def render_page(template: str, widget_scripts: Sequence[str] = (), **values: Any
 
 @cache
 def _read_template(name: str) -> str:
-    """Return the text of a file beside this module."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8").strip()
 
 

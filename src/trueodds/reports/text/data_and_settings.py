@@ -11,7 +11,6 @@ MAX_LISTED_CLASSES = 20  # names of classes in the description of the data
 
 
 def data_table(audit: AuditResult) -> TextTable:
-    """Return the table of the description of the audited data."""
     data = audit.data
     names = data.classes
     n_unlisted = len(names) - MAX_LISTED_CLASSES

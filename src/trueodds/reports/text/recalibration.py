@@ -159,7 +159,6 @@ def describe_changed_classes(recalibration: AuditRecalibration, data: AuditData,
 
 
 def candidate_table(audit: AuditResult) -> TextTable:
-    """Return the table of the candidate calibrators with their cross-validated scores."""
     recalibration = audit.recalibration or AuditRecalibration()
     entries = recalibration.candidates
     has_classes = audit.data.kind != "confidence"  # else a row has no predicted class that could change
@@ -214,7 +213,6 @@ def candidate_table(audit: AuditResult) -> TextTable:
 
 
 def _candidate_status(candidate: AuditCandidate, recalibration: AuditRecalibration) -> str:
-    """Return whether a candidate was chosen and confirmed, or dropped early; empty for the others."""
     if not candidate.chosen:
         return "dropped" if candidate.dropped else ""
     if recalibration.status == TRAINING_ROWS:
@@ -307,7 +305,6 @@ def recalibration_table(audit: AuditResult) -> TextTable:
 
 
 def _gain_entries(recalibration: AuditRecalibration) -> list[tuple[str, str]]:
-    """Return entries on the gain in log loss, its confidence limits and its test."""
     limit = "confidence limit"
     if recalibration.alpha is not None:
         limit = f"{format_percent_in_text(1 - recalibration['alpha'])} confidence limit"

@@ -122,7 +122,6 @@ def _worst_group_lines(audit: AuditResult) -> list[SummaryLine]:
 
 
 def _event_rate_line(data: AuditData) -> SummaryLine:
-    """Return the summary line on the observed event rate, and its difference from the mean prediction."""
     label, votes_prefix = ("Observed vote share", "votes for ") if data.votes else ("Observed event rate", "")
     weighted = ", weighted" if data.weighted else ""
     remark = f"{votes_prefix}{describe_event(data)} in {format_count(data.n, 'row')}{weighted}"
@@ -159,7 +158,6 @@ def _coverage_lines(audit: AuditResult) -> list[SummaryLine]:
 
 
 def _test_line(audit: AuditResult) -> SummaryLine:
-    """Return the summary line on the family-wise test: whether miscalibration was detected, and the p-value."""
     verdict, label = audit.verdict, "Miscalibration"
     alpha_text = f"alpha {format_number(verdict.alpha)}"
     if verdict.rejected is None:
@@ -204,7 +202,6 @@ def _rejected_only_by_other_tests(audit: AuditResult) -> tuple[str, str]:
 
 
 def _error_line(error: AuditMeasure, data: AuditData) -> SummaryLine:
-    """Return the summary line on the calibration error through the default lens, with its interval and noise floor."""
     subject = describe_lens(error.lens, data) if error.lens == "positive" else "the confidence"
     remarks = [f"ECE of {subject}"] if error.lens in ("positive", "confidence") else []
     if error.interval is not None:
@@ -252,7 +249,6 @@ def _recalibration_line(audit: AuditResult) -> SummaryLine:
 
 
 def _describe_confirmed_gain(audit: AuditResult, recalibration: AuditRecalibration) -> str:
-    """Return the log loss before and after, its gain, how it was confirmed, and the changed classes."""
     rows = (recalibration.rows or {}).get("confirm")
     is_sampled = audit.recalibrates_sample
     n_rows = "" if rows is None else format_count(rows, "sampled row" if is_sampled else "row")
@@ -292,7 +288,6 @@ def _reason_not_attempted(recalibration: AuditRecalibration) -> str:
 
 
 def _zero_probability_lines(data: AuditData) -> list[SummaryLine]:
-    """Return the summary line on observed outcomes of predicted probability 0 in a list, empty if there are none."""
     n_impossible = data.true_class_zeros
     if not n_impossible:
         return []
@@ -312,7 +307,6 @@ def _group_lines(audit: AuditResult) -> list[SummaryLine]:
 
 
 def _unexamined_group_lines(audit: AuditResult) -> list[SummaryLine]:
-    """Return the line on how many groups were examined in a list, empty if all were."""
     unexamined = audit.unexamined_groups
     if not unexamined:
         return []
@@ -323,7 +317,6 @@ def _unexamined_group_lines(audit: AuditResult) -> list[SummaryLine]:
 
 
 def _miscalibrated_groups_line(audit: AuditResult, among_groups: AmongGroups) -> SummaryLine:
-    """Return the line on the miscalibrated groups, and the worst one if it is established."""
     groups, n_miscalibrated, label = audit.groups, len(audit.miscalibrated_groups), "Miscalibrated groups"
     group_count = format_count(len(groups), "group")
     n_undecided = sum(group.status == "undecided" for group in groups)
@@ -344,6 +337,5 @@ def _miscalibrated_groups_line(audit: AuditResult, among_groups: AmongGroups) ->
 
 
 def _annotator_lines(audit: AuditResult) -> list[SummaryLine]:
-    """Return the summary line on the distance of the predictions from the votes in a list, empty without votes."""
     distance = summarize_distance(audit)
     return [SummaryLine("Distance from annotators", *distance)] if distance else []

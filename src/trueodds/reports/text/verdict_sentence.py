@@ -80,7 +80,6 @@ def verdict_sentence(audit: AuditResult) -> str:
 
 
 def _calibration_sentence(audit: AuditResult) -> str:
-    """Return the sentence on direction and size: predicted against observed, for all rows and in the worst bin."""
     data, state, word = audit.data, audit.verdict.state, _opening_words(audit)
     error = (
         f"expected calibration error {format_error(None if audit.default_error is None else audit.default_error.value)}"
@@ -162,7 +161,6 @@ def _describe_unexamined_groups(audit: AuditResult) -> str:
 
 
 def _describe_means(data: AuditData) -> str:
-    """Return the mean prediction beside the event rate of two classes, or beside the accuracy."""
     predicted, observed = format_distinct_percents(*(data.means or (None, None)))
     if data.is_binary:
         return f"mean predicted {predicted}, {'share of votes' if data.votes else 'observed'} {observed}"
@@ -216,7 +214,6 @@ def _describe_largest_deviation(audit: AuditResult) -> str:
 
 
 def _describe_slope(data: AuditData, state: str) -> str:
-    """Return what the calibration slope shows."""
     if state != "reversed":
         return f"probabilities are too {'extreme' if state == 'overconfident' else 'moderate'}"
     if data.is_binary:

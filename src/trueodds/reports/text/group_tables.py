@@ -108,8 +108,9 @@ def group_gap_table(audit: AuditDict) -> TextTable:
         text = f"{format_number(gap['difference'])} ({gap['first']} minus {gap['second']})"
         if not gap["settled"]:
             text += ", not significant"
-        (interval,) = format_intervals([gap["interval"]])
-        text += f"; {format_percent_in_text(gap['interval']['level'])} interval of the largest true gap {interval}"
+        if gap["interval"]:
+            (interval,) = format_intervals([gap["interval"]])
+            text += f"; {format_percent_in_text(gap['interval']['level'])} interval of the largest true gap {interval}"
         rows.append((f"widest gap of {gap['column']}", text))
     if error := among_groups.get("multicalibration"):
         p = format_pvalue_relation(error["pvalue"], smallest_pvalue(audit))

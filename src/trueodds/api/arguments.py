@@ -119,7 +119,16 @@ def confidence_only_setting(rows: Predictions | Tally, requested: Any, lens: Len
 
 
 def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
-    """Return the rows whose predictions lie in a region of the simplex; all rows if it is None."""
+    """Return the rows whose predictions lie in a region of the simplex; all rows if it is None.
+
+    Parameters
+    ----------
+    rows : Predictions or Tally
+        A tally has no rows, so that a region raises InputError TO403.
+    region : str, mapping or callable, optional
+        Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9"``,
+        ``{"class:cat": (0.2, 0.8)}``, or a function that maps the probabilities (n, K) to a boolean mask.
+    """
     if region is None:
         return rows
     if isinstance(rows, Tally):

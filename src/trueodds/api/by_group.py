@@ -90,12 +90,8 @@ def by_group(
     weight_kind : {"importance", "frequency"}, optional
         Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
         (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
-    rng : int or numpy.random.Generator, default=0
-        Seed or random generator. The same call with the same seed returns the same result.
-    progress : bool or callable, optional
-        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
-        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
-        step.
+    rng : as in `as_generator`
+    progress : as in `report_progress`
     **settings
         Settings of the estimator, such as `bins`, `partition`, `min_size`, `closed`, `range`, `distance`, `order` or
         `min_prob`.

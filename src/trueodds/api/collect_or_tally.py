@@ -26,11 +26,12 @@ def resolve_data(data: Any, mode: str | None, weight_kind: str | None) -> Predic
     ----------
     data : Predictions, (y_true, y_prob), Source or Tally
         The argument of the caller; whatever `read` accepts is read first.
-    mode : {"exact", "tally"} or None
-        Overrides the choice.
-    weight_kind : {"importance", "frequency"} or None
-        With frequency weights, rows are repeated; otherwise rows of weight 0 are dropped. None stands for importance
-        weights, with a note if they look like frequencies.
+    mode : {"exact", "tally"}, optional
+        Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
+        are kept if they have at most 20 million probabilities.
+    weight_kind : {"importance", "frequency"}, optional
+        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
+        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
 
     Raises
     ------

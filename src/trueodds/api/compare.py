@@ -98,11 +98,8 @@ def compare(
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
         How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
         default is the mean (``"weight"`` for ``"top-label"``).
-    weight_kind : {"importance", "frequency"}, optional
-        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
-        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
-    rng : int or numpy.random.Generator, default=0
-        Seed or random generator. The same call with the same seed returns the same result.
+    weight_kind : as in `resolve_data`
+    rng : as in `as_generator`
     **settings
         Settings of the estimator, such as `bins`, `partition`, `min_size`, `closed`, `range`, `distance`, `order` or
         `min_prob`.

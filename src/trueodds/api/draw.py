@@ -62,14 +62,8 @@ def draw(
         Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
         ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
         (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more.
-    mode : {"exact", "tally"}, optional
-        Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
-        are kept if they have at most 20 million probabilities.
-    weight_kind : {"importance", "frequency"}, optional
-        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
-        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
-    rng : int or numpy.random.Generator, default=0
-        Seed or random generator. The same call with the same seed returns the same result.
+    mode, weight_kind : as in `resolve_data`
+    rng : as in `as_generator`
     ax : matplotlib.axes.Axes, optional
         Axes to draw the diagram on immediately.
     title : str or bool, optional

@@ -51,8 +51,7 @@ def fit(
     weight_kind : {"importance", "frequency"}, optional
         Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
         (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
-    rng : int or numpy.random.Generator, default=0
-        Seed or random generator. The same call with the same seed returns the same result.
+    rng : as in `as_generator`
     **settings
         Settings of the calibrator.
 

@@ -83,17 +83,9 @@ def measure(
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
         How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
         default is the mean (``"weight"`` for ``"top-label"``).
-    region : str, mapping or callable, optional
-        Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9"``,
-        ``{"class:cat": (0.2, 0.8)}``, or a function that maps the probabilities (n, K) to a boolean mask.
-    mode : {"exact", "tally"}, optional
-        Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
-        are kept if they have at most 20 million probabilities.
-    weight_kind : {"importance", "frequency"}, optional
-        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
-        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
-    rng : int or numpy.random.Generator, default=0
-        Seed or random generator. The same call with the same seed returns the same result.
+    region : as in `restrict_to_region`
+    mode, weight_kind : as in `resolve_data`
+    rng : as in `as_generator`
     **settings
         Settings of the estimator, such as `bins`, `partition`, `min_size`, `closed`, `range`, `distance`, `order` or
         `min_prob`.

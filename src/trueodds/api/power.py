@@ -87,18 +87,10 @@ def power(
         is the error of one lens, so the power is that of ``test(…, lens=lens)`` and not of a test of several lenses.
     estimator : str or Estimator, default="ece"
         Estimator whose interval is planned with `width`.
-    region : str, mapping or callable, optional
-        Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9"``,
-        ``{"class:cat": (0.2, 0.8)}``, or a function that maps the probabilities (n, K) to a boolean mask.
-    weight_kind : {"importance", "frequency"}, optional
-        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
-        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
-    rng : int or numpy.random.Generator, default=0
-        Seed or random generator. The same call with the same seed returns the same result.
-    progress : bool or callable, optional
-        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
-        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
-        step.
+    region : as in `restrict_to_region`
+    weight_kind : as in `resolve_data`
+    rng : as in `as_generator`
+    progress : as in `report_progress`
     **settings
         `simulations`, ``distortion="temperature"|"shift"`` and ``direction="over"|"under"``, and the settings of the
         test or the estimator. The default of `resamples` is 199, and more for a small `alpha`.

@@ -127,10 +127,7 @@ def table(
         (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same table.
-    progress : bool or callable, optional
-        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
-        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
-        step.
+    progress : as in `report_progress`
     **settings
         Settings of the named estimators, such as `bins` or `partition`. Each applies to the measures that have it.
 

@@ -54,10 +54,7 @@ def tally(
     resume : str or path, optional
         File in which the sums so far are kept. If the call is interrupted, the same call continues from there and ends
         with the same sums.
-    progress : bool or callable, optional
-        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
-        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
-        step.
+    progress : as in `report_progress`
 
     Returns
     -------

@@ -77,21 +77,10 @@ def test(
         tests of an error that has an interval, through one lens.
     level : float, default=0.95
         Confidence level of the interval that is compared with `margin`. The p-value does not depend on it.
-    region : str, mapping or callable, optional
-        Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9"``,
-        ``{"class:cat": (0.2, 0.8)}``, or a function that maps the probabilities (n, K) to a boolean mask.
-    mode : {"exact", "tally"}, optional
-        Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
-        are kept if they have at most 20 million probabilities.
-    weight_kind : {"importance", "frequency"}, optional
-        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
-        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
-    rng : int or numpy.random.Generator, default=0
-        Seed or random generator. The same call with the same seed returns the same result.
-    progress : bool or callable, optional
-        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
-        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
-        step.
+    region : as in `restrict_to_region`
+    mode, weight_kind : as in `resolve_data`
+    rng : as in `as_generator`
+    progress : as in `report_progress`
     **settings
         Settings of the test: `resamples` for ``"omnibus"``; also `statistic`, `redraw`, `aggregate` and the settings of
         the statistic for ``"consistency"``.

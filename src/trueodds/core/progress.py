@@ -23,8 +23,18 @@ _active_bars: list[ProgressBar] = []  # the bars of the calls in progress, the i
 def report_progress(progress: Progress | bool | None) -> AbstractContextManager[Progress]:
     """Return a context manager that yields the function to which a call reports its progress.
 
-    `progress` is a function of the caller, None or True for a bar, or False for nothing. InputError TO203 is raised for
-    anything else, at once, so that a call can check it before its work begins, and if the function cannot be called.
+    Parameters
+    ----------
+    progress : bool or callable, optional
+        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
+        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
+        step.
+
+    Raises
+    ------
+    InputError
+        TO203 for anything else, at once, so that a call can check it before its work begins, and if the function cannot
+        be called.
 
     >>> with report_progress(lambda share, step: print(f"{share:.0%} {step}")) as say:
     ...     say(0.5, "simulating labels")

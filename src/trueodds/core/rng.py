@@ -12,6 +12,11 @@ _SEED_OR_GENERATOR = Seed | np.random.Generator
 def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     """Return a Generator for a seed; a Generator is returned unchanged, so that its state advances.
 
+    Parameters
+    ----------
+    rng : int or numpy.random.Generator, default=0
+        Seed or random generator. The same call with the same seed returns the same result.
+
     >>> int(as_generator(0).integers(10)) == int(as_generator(0).integers(10))
     True
     """

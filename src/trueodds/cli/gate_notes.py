@@ -68,9 +68,8 @@ def _bounds_an_error(gate: Gate) -> bool:
     """Return whether the gate fails for large values of an error in units of probability."""
     from trueodds.estimators import ESTIMATORS
     from trueodds.estimators.base import Estimator
-    from trueodds.hypotests.equivalence import is_in_probability_units
 
     if not gate.operator or not gate.fails_above or gate.part == "noise_floor" or gate.name not in ESTIMATORS:
         return False
     estimator = make_default_estimator(gate.name)
-    return isinstance(estimator, Estimator) and is_in_probability_units(estimator)
+    return isinstance(estimator, Estimator) and estimator.is_in_probability_units

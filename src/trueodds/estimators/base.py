@@ -87,6 +87,11 @@ class Estimator(Settings):
         """Largest possible value, which limits intervals."""
         return self.upper_bound
 
+    @property
+    def is_in_probability_units(self) -> bool:
+        """Whether the value is an error in probability units, which is 0 for a calibrated model."""
+        return self.norm_power == 1 and self.best_value == 0 and self.vanishes_if_calibrated
+
     def prepare(self, rows: Any) -> tuple[Estimator, Any]:
         """Return the estimator and the rows that are evaluated: these, unless it measures recalibrated predictions."""
         return self, rows

@@ -159,6 +159,11 @@ class MeanEmbeddingError(LaplaceError):
         return self.form == "biased"
 
     @property
+    def is_in_probability_units(self) -> bool:
+        """Whether the form is a norm: the other forms are squared probabilities."""
+        return self.is_norm
+
+    @property
     def needs_rows(self) -> bool:  # type: ignore[override]
         """Whether rows are needed, because cells do not identify the pairs of a row with itself."""
         return self.form == "unbiased"

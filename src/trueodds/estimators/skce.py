@@ -107,6 +107,11 @@ class SquaredKernelError(Estimator):
         """2 if the interval is computed on the root, else 1."""
         return 2.0 if self.form == "biased" else 1.0
 
+    @property
+    def is_in_probability_units(self) -> bool:
+        """False: a mean over pairs of rows is a squared probability, also where no root is taken."""
+        return False
+
     def value(self, view: View) -> float:
         return self.cell_statistic(view).value()
 

@@ -21,7 +21,6 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally, lens_views
 
 Margin = Annotated[float, Range(0, 1, closed="right")]
-SQUARED_ERROR_FORMS = (("mmce", "unbiased"), ("mmce", "weighted"))
 
 
 def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]) -> Estimator:
@@ -39,7 +38,7 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
             f"⟨margin={margin}⟩ with {test.name}",
             "Use consistency, whose statistic can be any error.",
         )
-    if not is_in_probability_units(error):
+    if not error.is_in_probability_units:
         raise InputError(
             "TO205",
             f"A margin requires an error in probability units that is 0 under calibration, which {error.name} is not.",
@@ -47,14 +46,6 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
             "Choose an error such as ece, rmsce or smece.",
         )
     return error
-
-
-def is_in_probability_units(error: Estimator) -> bool:
-    """Whether the error is in probability units and 0 for a calibrated model."""
-    if error.norm_power != 1 or error.best_value != 0 or not error.vanishes_if_calibrated:
-        return False
-    # Means over pairs of rows are in squared probability units: skce in all forms, and mmce in these.
-    return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED_ERROR_FORMS
 
 
 def add_equivalence_decision(

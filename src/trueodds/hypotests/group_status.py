@@ -16,7 +16,7 @@ from trueodds.core.settings import NonNegative, Range, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.equivalence import EventRate, is_in_probability_units, is_lens_on_classes
+from trueodds.hypotests.equivalence import EventRate, is_lens_on_classes
 from trueodds.hypotests.group_results import (
     BEYOND_MAX_GROUPS,
     NO_WEIGHT,
@@ -484,7 +484,7 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
 
 def margin_notes(groups: Sequence[Group], estimator: Estimator, lens_name: str, min_effect: float) -> list[Note]:
     """Return the note TN240 on subgroups that are within a margin of at least half of their event rate."""
-    if not (is_lens_on_classes(lens_name) and is_in_probability_units(estimator)):
+    if not (is_lens_on_classes(lens_name) and estimator.is_in_probability_units):
         return []
     rare_groups = [
         group.label

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
 
 # What a member must be told before it can be fitted to a handful of rows.
-REQUIRED_SETTINGS = {"boldness": {"posterior": 0.5}, "prior_shift": {"priors": "uniform"}}
+REQUIRED_SETTINGS: dict[str, dict[str, Any]] = {"boldness": {"posterior": 0.5}, "prior_shift": {"priors": "uniform"}}
+# Settings with which maps have a formula for PyTorch and ONNX, where those by default have none.
+FORMULA_SETTINGS: dict[str, dict[str, Any]] = {"evidential": {"output": "point"}}
 
 
 def made(name: str):

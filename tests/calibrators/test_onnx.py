@@ -7,24 +7,37 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from tests.calibrators.rows import draw_predictions
+from tests.calibrators.rows import FORMULA_SETTINGS, REQUIRED_SETTINGS, draw_predictions
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.fitting import fit
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
-# Members that are mixtures of softmax(W log p + b) for two classes, for more, and with what settings.
-SMOOTH = (
-    "identity", "temperature", "ensemble_temperature", "shift", "bias_corrected_temperature", "structured", "vector"
-)  # fmt: skip
-BINARY = (*SMOOTH, "matrix", "dirichlet", "llo", "platt", "beta", "boldness")
-CASES = [(name, 2, {}) for name in BINARY] + [(name, 4, {}) for name in (*SMOOTH, "matrix", "dirichlet")]
-CASES += [
-    ("evidential", 2, {"output": "point"}),
-    ("structured", 4, {"form": "matrix"}),
-    ("prior_shift", 4, {"priors": (0.1, 0.2, 0.3, 0.4)}),
-    ("mcllo", 4, {}),
+
+def is_mixture(name: str) -> bool:
+    """Whether maps of the calibrator have the form of mixtures of softmax(W log p + b)."""
+    map_type = CALIBRATORS.load(name).map_type
+    return map_type is not None and (
+        map_type.mixture_terms is not CalibrationMap.mixture_terms
+        or map_type.mixture_stages is not CalibrationMap.mixture_stages
+    )
+
+
+def suits(name: str, k: int) -> bool:
+    """Whether the map has that form for K classes; curves of single classes have it for two only."""
+    spec_type = CALIBRATORS.load(name)
+    return k == 2 or not (spec_type.two_classes or spec_type.map_type.one_vs_rest)
+
+
+CASES = [
+    (name, k, REQUIRED_SETTINGS.get(name, {}) | FORMULA_SETTINGS.get(name, {}))
+    for name in CALIBRATORS.names()
+    if is_mixture(name)
+    for k in (2, 4)
+    if suits(name, k)
 ]
+CASES += [("structured", 4, {"form": "vector"}), ("prior_shift", 4, {"priors": (0.1, 0.2, 0.3, 0.4)})]
 
 
 def fitted_on(name, k, settings):

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.calibrators.rows import REQUIRED_SETTINGS, draw_predictions  # noqa: E402
+from tests.calibrators.rows import FORMULA_SETTINGS, REQUIRED_SETTINGS, draw_predictions  # noqa: E402
 from tests.data.refused import refused  # noqa: E402
 from trueodds.calibrators import CALIBRATORS  # noqa: E402
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator  # noqa: E402
@@ -21,9 +21,8 @@ from trueodds.calibrators.uniform_mixture import MixedMap  # noqa: E402
 from trueodds.calibrators.vector import VectorMap  # noqa: E402
 from trueodds.data.predictions import Predictions  # noqa: E402
 
-# Calibrators whose maps have steps or no simple formula, and settings with which others have one.
+# Calibrators whose maps have steps or no simple formula.
 WITHOUT_FORMULA = {"histogram", "scaling_binning", "bbq", "irm", "venn_abers", "kernel", "simplex_histogram"}
-FORMULA_SETTINGS = {"evidential": {"output": "point"}}
 METHODS = [(name, REQUIRED_SETTINGS.get(name, {}) | FORMULA_SETTINGS.get(name, {})) for name in CALIBRATORS.names()]
 METHODS += [
     ("structured", {"form": "matrix"}),

@@ -93,7 +93,14 @@ class CalibrationMap(MapTraits, Saved, ABC):
 
 
 class CalibratorSpec(FrozenDataclass, Settings, ABC):
-    """The settings of a calibrator, in annotated fields, and its fitting routine."""
+    """The settings of a calibrator, in annotated fields, and its fitting routine.
+
+    Parameters
+    ----------
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only.
+    """
 
     name: ClassVar[str]
     map_type: ClassVar[type[CalibrationMap] | None] = None  # to which the name is given, unless it has one
@@ -104,6 +111,7 @@ class CalibratorSpec(FrozenDataclass, Settings, ABC):
     accepts_raw_arrays: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = False  # whether P may be log-probabilities, which logits give without underflow
     exemptions: ClassVar[Mapping[str, str]] = {}  # general tests that cannot apply, and why
+    example_settings: ClassVar[str] = ""  # of the example of its scikit-learn class, if defaults are not enough
 
     def __init_subclass__(cls, *, eq: bool = True, **more: Any) -> None:
         super().__init_subclass__(eq=eq, **more)

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.calibrators._curves.one_vs_rest import (
     IterativeOneVsRest,
     OneVsRestRows,
-    fit_curves_from_sums,
+    OneVsRestSpec,
 )
 from trueodds.calibrators._glm.fit_data import SummableRows
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, binary_logs, probability_pair
@@ -19,12 +19,10 @@ from trueodds.calibrators._glm.logistic_regression import (
     Coefficient,
     LogisticFit,
     LogisticRows,
-    curve_notes,
     fit_logistic_from_sums,
 )
-from trueodds.calibrators.base import SoftmaxTerm, SummedSpec
+from trueodds.calibrators.base import SoftmaxTerm
 from trueodds.calibrators.saved_parameters import PassCount, Saved, ZeroOrOne
-from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
@@ -76,7 +74,7 @@ class BetaMap(IterativeOneVsRest):
         return ", ".join(f"{name} = {format_number(getattr(self.curves[0], name))}" for name in "abc")
 
 
-class BetaSpec(SummedSpec):
+class BetaSpec(OneVsRestSpec):
     r"""Beta calibration: the curve that beta-distributed scores imply, fitted by maximum likelihood.
 
     The curve never decreases and may bend differently near 0 and near 1. a = b = 1, c = 0 is the identity. Two classes
@@ -118,20 +116,13 @@ class BetaSpec(SummedSpec):
     parameters: Annotated[str, OneOf(tuple(_PARAMETER_CHOICES))] = "abm"
     min_prob: MinProb = MIN_PROB
 
-    def fit_from_sums(self, data: SummableRows) -> BetaMap:
-        return BetaMap(fit_curves_from_sums(partial(_fit_curve, spec=self), data))
-
-    def notes_from_sums(self, calibration_map: BetaMap, data: SummableRows) -> list[Note]:
-        return data.summary.replaced_counts.notes() + curve_notes(calibration_map.curves)
-
-
-def _fit_curve(data: SummableRows, spec: BetaSpec) -> BetaCurve:
-    logistic_rows = data.map_rows(partial(_logistic_rows, centered=spec.parameters == "ab"))
-    optimum = _fit_within_bounds(logistic_rows, spec.parameters, smooth=False)
-    if not optimum.converged:
-        optimum = _fit_within_bounds(logistic_rows, spec.parameters, smooth=True)
-        return BetaCurve(*_curve_coefficients(optimum, spec.parameters), optimum.n_passes, converged=False)
-    return BetaCurve(*_curve_coefficients(optimum, spec.parameters), optimum.n_passes, optimum.converged)
+    def fit_curve(self, data: SummableRows) -> BetaCurve:
+        logistic_rows = data.map_rows(partial(_logistic_rows, centered=self.parameters == "ab"))
+        optimum = _fit_within_bounds(logistic_rows, self.parameters, smooth=False)
+        converged = optimum.converged
+        if not converged:
+            optimum = _fit_within_bounds(logistic_rows, self.parameters, smooth=True)
+        return BetaCurve(*_curve_coefficients(optimum, self.parameters), optimum.n_passes, converged)
 
 
 def _logistic_rows(class_rows: OneVsRestRows, centered: bool) -> LogisticRows:

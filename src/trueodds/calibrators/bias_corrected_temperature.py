@@ -40,9 +40,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
 
     Parameters
     ----------
-    min_prob : float, default=1e-12
-        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
-        known (`Predictions.from_logits`), the default applies to exact zeros only.
+    min_prob : as in `CalibratorSpec`
 
     Notes
     -----

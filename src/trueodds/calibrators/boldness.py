@@ -53,9 +53,7 @@ class BoldnessSpec(CalibratorSpec):
         with enough rows, 19 for 0.95; with fewer rows the fit is refused (TO514).
     prior : float, default=0.5
         Prior probability π of calibration.
-    min_prob : float, default=1e-12
-        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
-        known (`Predictions.from_logits`), the default applies to exact zeros only.
+    min_prob : as in `CalibratorSpec`
 
     Notes
     -----

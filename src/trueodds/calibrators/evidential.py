@@ -381,9 +381,7 @@ class EvidentialSpec(CalibratorSpec):
     parameters : {1, 2}, optional
         1 is a temperature. 2 is a shift and a slope of the log odds (or of p) for two classes, the contour of Platt's
         sigmoid. By default 2 for two classes, else 1.
-    min_prob : float, default=1e-12
-        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
-        known (`Predictions.from_logits`), the default applies to exact zeros only.
+    min_prob : as in `CalibratorSpec`
 
     Notes
     -----

@@ -37,7 +37,15 @@ class FullMatrixMap(LogLinearMap):
 
 
 class FullMatrixSpec(SummedSpec):
-    """Settings of a full matrix on the log-probabilities, penalized towards the identity: `dirichlet` and `matrix`."""
+    """Settings of a full matrix on the log-probabilities, penalized towards the identity: `dirichlet` and `matrix`.
+
+    Parameters
+    ----------
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)), and so does the map, because
+        every log-probability enters every class. Where log-probabilities are known (`Predictions.from_logits`), the
+        default applies to exact zeros only.
+    """
 
     penalty: NonNegative | Literal["scaled", "auto"] = "scaled"
     bias_penalty: NonNegative | None = None
@@ -152,10 +160,7 @@ class MatrixSpec(FullMatrixSpec):
         Form of a penalty that is a number, as for `dirichlet`.
     target : {"identity", "zero"}, default="identity"
         Target of `"l2"` for the matrix, as for `dirichlet`.
-    min_prob : float, default=1e-12
-        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)), and so does the map, because
-        every log-probability enters every class. Where log-probabilities are known (`Predictions.from_logits`), the
-        default applies to exact zeros only.
+    min_prob : as in `FullMatrixSpec`
     logits : bool, default=False
         Whether the inputs x are logits instead of log-probabilities. The constant that each row of logits has is then
         part of the model.
@@ -217,10 +222,7 @@ class DirichletSpec(FullMatrixSpec):
         free. `"l2"` is λ Σ (W_ij − target)² + μ Σ b_j².
     target : {"identity", "zero"}, default="identity"
         Target of `"l2"` for the matrix. With the identity, the map that changes nothing has no penalty.
-    min_prob : float, default=1e-12
-        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)), and so does the map, because
-        every log-probability enters every class. Where log-probabilities are known (`Predictions.from_logits`), the
-        default applies to exact zeros only.
+    min_prob : as in `FullMatrixSpec`
 
     Notes
     -----

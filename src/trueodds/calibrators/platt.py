@@ -11,7 +11,7 @@ from scipy.special import expit
 from trueodds.calibrators._curves.one_vs_rest import (
     IterativeOneVsRest,
     OneVsRestRows,
-    fit_curves_from_sums,
+    OneVsRestSpec,
 )
 from trueodds.calibrators._glm.fit_data import SummableRows
 from trueodds.calibrators._glm.log_probabilities import (
@@ -29,7 +29,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     fit_logistic_from_sums,
     intercept_and_score,
 )
-from trueodds.calibrators.base import SoftmaxTerm, SummedSpec
+from trueodds.calibrators.base import SoftmaxTerm
 from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, PassCount, Saved, ZeroOrOne
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
@@ -96,7 +96,7 @@ class PlattMap(IterativeOneVsRest):
         return f"slopes {format_number(min(slopes))} to {format_number(max(slopes))} in {len(slopes)} curves"
 
 
-class PlattSpec(SummedSpec):
+class PlattSpec(OneVsRestSpec):
     r"""Platt scaling: a sigmoid of the log odds, or of the probability itself, fitted by maximum likelihood.
 
     Two classes have one sigmoid, for the second class. With more classes each has its own sigmoid against the rest, so
@@ -110,9 +110,7 @@ class PlattSpec(SummedSpec):
     smooth : bool, default=True
         Whether the targets are smoothed to t. This keeps every fit finite and shrinks a little towards the base rate.
         With False the targets are y, and smoothed targets are used only where the scores separate the outcomes.
-    min_prob : float, default=1e-12
-        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
-        known (`Predictions.from_logits`), the default applies to exact zeros only.
+    min_prob : as in `CalibratorSpec`
 
     Notes
     -----
@@ -143,23 +141,20 @@ class PlattSpec(SummedSpec):
     smooth: bool = True
     min_prob: MinProb = MIN_PROB
 
-    def fit_from_sums(self, data: SummableRows) -> PlattMap:
-        return PlattMap(fit_curves_from_sums(partial(_fit_sigmoid, spec=self), data))
+    def fit_curve(self, data: SummableRows) -> Sigmoid:
+        rows = data.map_rows(partial(_logistic_rows, on=self.on))
+        optimum = (
+            fit_logistic_from_sums(rows, _FLAT_CURVE, smooth=True)
+            if self.smooth
+            else fit_finite_from_sums(rows, _FLAT_CURVE)
+        )
+        intercept, slope = optimum.theta.tolist()
+        return Sigmoid(slope, intercept, self.on, optimum.n_passes, optimum.converged, self.min_prob)
 
     def notes_from_sums(self, calibration_map: PlattMap, data: SummableRows) -> list[Note]:
-        notes = data.summary.replaced_counts.notes() if self.on == "logit" else []
-        return notes + curve_notes(calibration_map.curves)
-
-
-def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
-    rows = data.map_rows(partial(_logistic_rows, on=spec.on))
-    optimum = (
-        fit_logistic_from_sums(rows, _FLAT_CURVE, smooth=True)
-        if spec.smooth
-        else fit_finite_from_sums(rows, _FLAT_CURVE)
-    )
-    intercept, slope = optimum.theta.tolist()
-    return Sigmoid(slope, intercept, spec.on, optimum.n_passes, optimum.converged, spec.min_prob)
+        if self.on == "raw":  # without logarithms
+            return curve_notes(calibration_map.curves)
+        return super().notes_from_sums(calibration_map, data)
 
 
 def _logistic_rows(class_rows: OneVsRestRows, on: str) -> LogisticRows:

@@ -336,6 +336,7 @@ class PriorShiftSpec(CalibratorSpec, eq=False):
     """
 
     name, map_type = "prior_shift", PriorShiftMap
+    example_settings = "priors=[0.7, 0.3]"
     candidate = False
     priors: Sequence[float] | Mapping[Any, Any] | Literal["uniform"] | None = None
     target: Annotated[ArrayLike | None, CHECKED_BY_CLASS] = None

@@ -74,9 +74,7 @@ class ScalingBinningSpec(CalibratorSpec):
     ----------
     bins : int or {"auto"}, default=15
         Number of bins. `"auto"` is ⌈n^(2/5)⌉. Tied scores are never split.
-    min_prob : float, default=1e-12
-        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
-        known (`Predictions.from_logits`), the default applies to exact zeros only.
+    min_prob : as in `CalibratorSpec`
 
     Notes
     -----

@@ -272,7 +272,6 @@ _EXAMPLE = """\
 >>> calibrator = {name}({settings}).fit(P, y)
 >>> calibrator.predict_proba([[0.2, 0.8]]).shape
 (1, 2)"""
-_EXAMPLE_SETTINGS = {"prior_shift": "priors=[0.7, 0.3]"}  # of the calibrator that has no usable defaults
 
 
 def _merge_docstrings(spec_type: type[CalibratorSpec]) -> str:
@@ -286,7 +285,7 @@ def _merge_docstrings(spec_type: type[CalibratorSpec]) -> str:
     names = {field.name for field in dataclasses.fields(spec_type)}
     parameter_entries = [sections["Parameters"]] if "Parameters" in sections else []
     parameter_entries += [entry for entry in shared_entries if entry.split(" :")[0] not in names]
-    example = _EXAMPLE.format(name=class_name(spec_type.name), settings=_EXAMPLE_SETTINGS.get(spec_type.name, ""))
+    example = _EXAMPLE.format(name=class_name(spec_type.name), settings=spec_type.example_settings)
     merged = {
         **sections,
         "Parameters": "\n".join(parameter_entries),

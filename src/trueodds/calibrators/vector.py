@@ -40,9 +40,7 @@ class VectorSpec(SummedSpec):
         Ridge penalty λ in nats over all rows. 0.5 is a normal prior with standard deviation 1, of slopes around 1 and
         of biases around 0; the optimum then always exists. The published method has none, on logits:
         ``logits=True, penalty=0``. A constant added to all biases changes no probability, so they are shown centered.
-    min_prob : float, default=1e-12
-        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
-        known (`Predictions.from_logits`), the default applies to exact zeros only.
+    min_prob : as in `CalibratorSpec`
 
     Notes
     -----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -16,7 +17,8 @@ from trueodds.calibrators._glm.log_probabilities import (
     one_vs_rest_logs,
     to_probabilities,
 )
-from trueodds.calibrators.base import CalibrationMap
+from trueodds.calibrators._glm.logistic_regression import curve_notes
+from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.calibrators.saved_parameters import invalid_value_error
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_count
@@ -77,6 +79,26 @@ class IterativeOneVsRest(OneVsRest):
         return all(curve.converged for curve in self.curves)
 
 
+class OneVsRestSpec(SummedSpec):
+    """A calibrator that fits the curve of each class from sums over the rows of the class against the rest."""
+
+    @abstractmethod
+    def fit_curve(self, data: SummableRows) -> Any:
+        """Fit the curve of one class from sums over `OneVsRestRows`."""
+
+    def fit_from_sums(self, data: SummableRows) -> Any:
+        """Fit the curves in passes that all classes share."""
+        classes = [1] if data.summary.k == 2 else range(data.summary.k)
+        map_type: Any = self.map_type
+        return map_type(tuple(data.fit_jointly([partial(self._fit_class, c=c) for c in classes])))
+
+    def _fit_class(self, data: SummableRows, c: int) -> Any:
+        return self.fit_curve(data.map_rows(partial(_one_vs_rest_rows, c=c)))
+
+    def notes_from_sums(self, calibration_map: Any, data: SummableRows) -> list[Note]:
+        return data.summary.replaced_counts.notes() + curve_notes(calibration_map.curves)
+
+
 def fit_curves(
     fit_curve: Callable[[Array, Array, Array], Any], P: Probabilities, Y: Array, w: Array
 ) -> tuple[Any, ...]:
@@ -99,19 +121,6 @@ def fit_curves_of_logs(
     P, Y, w = rows_with_weight(P, Y, w)
     classes = [1] if P.shape[1] == 2 else range(P.shape[1])
     return tuple(fit_curve(one_vs_rest_logs(P, c, min_prob), Y[:, c], w) for c in classes)
-
-
-def fit_curves_from_sums(fit_curve: Callable[[SummableRows], Any], data: SummableRows) -> tuple[Any, ...]:
-    """Fit the curves from sums over rows `FitData`, in passes that all classes share.
-
-    `fit_curve(data)` gets sums over `OneVsRestRows` of its class.
-    """
-    classes = [1] if data.summary.k == 2 else range(data.summary.k)
-    return tuple(data.fit_jointly([partial(_fit_class_from_sums, fit_curve=fit_curve, c=c) for c in classes]))
-
-
-def _fit_class_from_sums(data: SummableRows, fit_curve: Callable[[SummableRows], Any], c: int) -> Any:
-    return fit_curve(data.map_rows(partial(_one_vs_rest_rows, c=c)))
 
 
 class OneVsRestRows(NamedTuple):

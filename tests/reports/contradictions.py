@@ -18,6 +18,7 @@ from trueodds.cli.gate import Gate, evaluate_gate
 from trueodds.cli.gate_values import GatedAudit
 from trueodds.core.errors import InputError
 from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.html import figures
 from trueodds.reports.html.audit_page import render_html, render_notebook_summary
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables
@@ -146,7 +147,7 @@ def shows(text: str, x: float | None, rtol: float = 0.06) -> bool:
 def contradictions(audit: to.Audit) -> list[str]:
     """What in one audit speaks against something else in it."""
     forms = Forms(audit)
-    checks = (_verdict, _evidence, _means, _intervals, _groups, _classes, _recalibration, _methods, _details)
+    checks = (_verdict, _evidence, _means, _intervals, _groups, _classes, _recalibration, _methods, _pictures, _details)
     return [f"{check.__name__[1:]}: {problem} | {forms.sentence}" for check in checks for problem in check(forms)]
 
 
@@ -425,7 +426,11 @@ def _groups(forms: Forms) -> Iterator[str]:
     methods = re.search(r"The ([\d,]+) groups? of .*? tested jointly by (.*?) \(", forms.methods.text)
     if methods is None or methods.groups() != (f"{len(groups):,}", among["correction"]):
         yield "the methods on the groups"
-    if f"adjusted for all groups ({among['correction']})" not in group_tables.group_table(forms.result).intro:
+    intro = group_tables.group_table(forms.result).intro
+    level = re.search(r"joint p at most ([\d.]+\d)", intro)
+    if level is None or not shows(level[1], among["alpha"]):
+        yield f"the level of the groups in the table: {intro}"
+    if f"adjusted for all groups ({among['correction']})" not in intro:
         yield "the correction in the table of groups"
 
 
@@ -552,6 +557,22 @@ def _methods(forms: Forms) -> Iterator[str]:
         listed.add(f"{authors if len(names) < 3 else names[0] + ' et al.'} {rest[:4]}")
     if cited != listed:
         yield f"cited {cited - listed}, listed {listed - cited}"
+
+
+def _pictures(forms: Forms) -> Iterator[str]:
+    """The picture at the top of the page: of the default lens, or of the class with the largest error."""
+    facts, alpha = forms.facts, forms.verdict["alpha"]
+    main = figures.main_pictures(forms.result, figures.figure_entries(forms.result, (), ()))
+    default = facts["diagrams"][0]["lens"]
+    is_found_elsewhere = bool(forms.verdict["rejected"]) and all(
+        test["pvalue"] > alpha for test in facts["tests"] if test["lens"] == default
+    )
+    has_classes = any(diagram["lens"] == "classwise" for diagram in facts["diagrams"][1:])
+    if ("The class with the largest error." in main["caption"]) != (is_found_elsewhere and has_classes):
+        yield f"the picture beside the verdict: {main['caption']}"
+    worst = result_tables.class_table(forms.result).rows[:1]
+    if "The class with the largest error." in main["caption"] and main["pictures"][0].view != worst[0][0]:
+        yield f"the picture of class {main['pictures'][0].view} and the table of {worst}"
 
 
 def _details(forms: Forms) -> Iterator[str]:

@@ -31,13 +31,12 @@ from trueodds.hypotests.multiple_testing import check_draws
 from trueodds.io import Source
 from trueodds.reports.analysis import Analysis, analyze_rows, analyze_tally
 from trueodds.reports.audit_result import AuditMeasure, AuditRecalibration, AuditResult, AuditTest, AuditVerdict
-from trueodds.reports.data_description import data_notes, describe_data
 from trueodds.reports.family_wise_test import (
     RECALIBRATION_WEIGHT,
     add_recalibration_to_family,
     recalibration_alpha,
 )
-from trueodds.reports.provenance import program_versions
+from trueodds.reports.provenance import data_notes, describe_data, program_versions
 from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.text.verdict_sentence import judge
 from trueodds.reports.vote_comparison import compare_with_votes

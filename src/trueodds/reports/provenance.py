@@ -1,4 +1,4 @@
-"""Identify what an audit was computed from: a fingerprint of its rows, and the versions of the programs."""
+"""Describe what an audit was computed from: the data, a fingerprint of their rows, and the versions of the programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,110 @@ import json
 import platform
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import scipy
 
 import trueodds
+from trueodds.core.errors import Note
+from trueodds.data.log_probabilities import exact_zeros
+from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
+from trueodds.lenses.classes import Positive
+from trueodds.lenses.lens_by_name import default_lens
+from trueodds.lenses.ranked import Confidence
+from trueodds.lenses.view import View
+from trueodds.reports.audit_result import AuditData
+from trueodds.tallies.tally import Tally, lens_views
+
+
+def describe_data(rows: Predictions | Tally, source: str) -> AuditData:
+    """Return the description of the data: size, classes, means, weights and zeros.
+
+    `source` is the name of the data, such as that of the file.
+    """
+    confidence = lens_views(rows, Confidence())[0] if rows.kind != "multilabel" else None
+    positive = lens_views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
+    has_votes = rows.counts.voted > 0 if isinstance(rows, Tally) else rows.votes is not None
+    share_of_correct = _weighted_mean(confidence, "y")
+    sums: dict[str, Any]  # what is known of rows and of tallies in different ways
+    if isinstance(rows, Tally):
+        sums = {
+            "weighted": rows.weight != rows.n,
+            "weight": rows.weight,
+            "group_columns": tuple(rows.groups),
+            "resolution": rows.resolution,
+            "zeros": rows.counts.zeros,
+            "true_class_zeros": rows.counts.true_zeros,
+        }
+    else:
+        sums = {
+            "weighted": rows.weight is not None,
+            "weight": float(rows.w.sum()),
+            "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
+            "fingerprint": fingerprint_rows(rows),
+            "group_columns": tuple(rows.group),
+            "resolution": "exact: every row in memory",
+            "logits": None if rows.logits is None else "log odds" if rows.logits.ndim == 1 else "logits",
+            **_count_zeros(rows),
+        }
+    return AuditData(
+        source=source,
+        n=rows.n,
+        k=rows.k,
+        kind=rows.kind,
+        classes=tuple(str(name) for name in rows.classes),
+        event=None if positive is None else str(rows.classes[1]),
+        mean_confidence=_weighted_mean(confidence, "p"),
+        accuracy=share_of_correct,
+        vote_share=share_of_correct if has_votes else None,
+        mean_prediction=_weighted_mean(positive, "p"),
+        event_rate=_weighted_mean(positive, "y"),
+        votes=has_votes,
+        **sums,
+    )
+
+
+def data_notes(rows: Predictions | Tally) -> list[Note]:
+    """Return the notes on the data: those of validation, of the plausibility checks and of the default lens."""
+    lens = default_lens(rows)
+    if isinstance(rows, Tally):
+        return list(rows.notes(lens))
+    return [*rows.notes, *plausibility_notes(rows), *_log_odds_notes(rows), *lens.notes(rows)]
+
+
+def _log_odds_notes(preds: Predictions) -> list[Note]:
+    """Return a note if the predictions are scores that were read as log odds, because margins look alike."""
+    if preds.logits is None or preds.logits.ndim > 1:
+        return []
+    text = (
+        "The scores were read as log odds: the probability is 1/(1 + exp(−score)). Margins, such as those of a support"
+        " vector machine, are no log odds, and the reported errors are then those of this reading: recalibrate them"
+        " first, for example by platt."
+    )
+    return [Note("TN157", text)]
+
+
+def _weighted_mean(view: View | None, array_name: str) -> float | None:
+    return None if view is None else float((view.w * getattr(view, array_name)).sum() / view.total)
+
+
+def _count_zeros(preds: Predictions) -> dict[str, int]:
+    """Count the probabilities of exactly 0, and the rows whose outcome had such a probability.
+
+    For independent labels, a probability of 1 is a probability 0 of the opposite outcome. Rows of weight 0 are ignored.
+    """
+    has_weight = preds.w > 0
+    weighted_rows = slice(None) if has_weight.all() else has_weight
+    p, y = preds.p[weighted_rows], preds.Y[weighted_rows]
+    if preds.kind == "multilabel":
+        impossible_events = ((p == 0) & (y > 0)) | ((p == 1) & (y < 1))
+        return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(impossible_events.any(axis=1).sum())}
+    is_zero = exact_zeros(preds)[weighted_rows]
+    zeros = int(is_zero.sum())
+    return {"zeros": zeros, "true_class_zeros": int((is_zero & (y > 0)).any(axis=1).sum()) if zeros else 0}
+
 
 FINGERPRINT_FORMAT = "trueodds.rows/1"  # name of the encoding of the rows as bytes, which are hashed
 _VALUES_PER_BLOCK = 1 << 20  # values that are encoded at a time, so that no large array is copied

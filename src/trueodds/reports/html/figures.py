@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trueodds.core.formatting import format_percent_in_text
-from trueodds.reports.audit_result import AuditRecalibration
+from trueodds.reports.audit_result import AuditRecalibration, AuditResult
 from trueodds.reports.html.reliability_svg import curve_svg, reliability_svg, select_bins, upper_limit
 from trueodds.reports.text.diagram_tables import diagram_table, panel_table
 from trueodds.reports.text.formatting import describe_lens, is_binary
@@ -82,15 +82,15 @@ def figure_entries(
     return figures
 
 
-def main_pictures(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def main_pictures(audit: AuditResult, figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the pictures at the top of the page as `pictures`, with their `caption`.
 
     After a confirmed recalibration these are the reliability diagrams of the held-out rows before and after it.
     Without one it is the diagram of `_diagram_of_evidence`, which is also put first if it shows a single class, because
     the diagrams of all rows do not show the error of that class. `figures` are the results of `figure_entries`.
     """
-    recalibration = audit["recalibration"] or AuditRecalibration()
-    held_out, axes = recalibration.diagrams, axis_names(audit["data"])
+    recalibration = audit.recalibration or AuditRecalibration()
+    held_out, axes = recalibration.diagrams, axis_names(audit.data)
     evidence, caption = _diagram_of_evidence(audit, figures)
     if held_out is None:
         return {"pictures": evidence, "caption": caption}
@@ -133,7 +133,7 @@ def _describe_correction(audit: Mapping[str, Any]) -> str:
     )
 
 
-def _diagram_of_evidence(audit: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> tuple[list[Picture], str]:
+def _diagram_of_evidence(audit: AuditResult, figures: Sequence[Mapping[str, Any]]) -> tuple[list[Picture], str]:
     """Return the reliability diagram that shows best why calibration is rejected, and its caption.
 
     It is that of the default lens; but if calibration is rejected and not by the test through this lens, it is that of
@@ -143,10 +143,8 @@ def _diagram_of_evidence(audit: Mapping[str, Any], figures: Sequence[Mapping[str
     if not drawn:
         return [], ""
     default_figure = drawn[0]
-    default_test = next((test for test in audit["tests"] if test["lens"] == default_figure["lens"]), None)
-    p, alpha = (default_test or {}).get("pvalue"), audit["verdict"]["alpha"]
     figure_of_classes = next((figure for figure in drawn if len(figure["pictures"]) > 1), None)
-    if audit["verdict"].get("rejected") and p is not None and p > alpha and figure_of_classes is not None:
+    if audit.verdict.rejected and not audit.is_default_test_significant and figure_of_classes is not None:
         picture = replace(figure_of_classes["pictures"][0], table_id=f"numbers-{figure_of_classes['id']}")
         return [picture], "The class with the largest error."
     picture = replace(default_figure["pictures"][0], table_id=f"numbers-{default_figure['id']}")

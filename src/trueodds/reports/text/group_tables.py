@@ -78,7 +78,7 @@ def _explain_group_table(audit: AuditDict) -> str:
     """Return the introduction of the table of subgroups: what the columns and the statuses mean."""
     among_groups = audit.get("among_groups") or {"min_effect": None, "correction": ""}
     family_alpha = audit["verdict"]["alpha"]
-    alpha = among_groups.get("alpha", family_alpha)
+    alpha = among_groups.get("alpha") or family_alpha
     share = "" if alpha == family_alpha else " (the part of alpha that remains for groups)"
     subgroups, unexamined = audit.get("groups") or (), among_groups.get("unexamined") or ()
     examined = count_examined_groups(len(subgroups), len(unexamined))

@@ -307,6 +307,29 @@ def _means(forms: Forms) -> Iterator[str]:
     for word in re.findall(r"(?:also|whole are|are) too (extreme|moderate)", sentence):
         if (slope.value < 1) != (word == "extreme"):  # type: ignore[union-attr,operator]
             yield f"too {word} for the slope {slope and slope.value}"
+    quoted = re.search(
+        r"([\d,]+) rows (?:predicted at|with mean confidence) ([\d.]+) % "
+        r"(?:on average have an event rate of|are right) ([\d.]+) %",
+        sentence,
+    )
+    if quoted is not None:
+        table = forms.facts["diagrams"][0]["table"]
+        bins = zip(table["n"], table["mean_prediction"], table["outcome_rate"], table["outside"], strict=True)
+        found = [
+            (predicted_there, observed_there)
+            for n, predicted_there, observed_there, outside in bins
+            if f"{n:,}" == quoted[1] and shows(quoted[2], 100 * predicted_there) and outside
+            and shows(quoted[3], 100 * observed_there)
+        ]  # fmt: skip
+        if not found:
+            yield f"no bin outside its bar is that of {quoted[0]}"
+        for predicted_there, observed_there in found:
+            # Rows of two classes below the event rate are overconfident if they are predicted too low.
+            is_above = not is_binary or predicted_there >= observed
+            if state in ("overconfident", "underconfident") and (state == "overconfident") != (
+                (predicted_there > observed_there) == is_above
+            ):
+                yield f"{state} and {quoted[0]}"
     if state == "reversed" and slope.value >= 0:  # type: ignore[union-attr,operator]
         yield f"reversed for the slope {slope and slope.value}"
 

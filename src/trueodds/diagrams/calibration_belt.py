@@ -25,12 +25,11 @@ from trueodds.diagrams._style.formatting import (
     merge_notes,
 )
 from trueodds.diagrams._style.marks import Band, Line, Mark, PanelSize, Points, Segments
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import BinnedView
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, Recipe, lens_name
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, Recipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
 from trueodds.hypotests._glm.calibration_belt import Belt, fit_belt
 from trueodds.hypotests._glm.logits import Logits, MinProb

@@ -16,7 +16,6 @@ from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams._style.marks import Line, Mark, PanelSize, Points, Segments
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, BinnedPlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
@@ -30,7 +29,7 @@ from trueodds.diagrams.model_results import (
     measure_models,
 )
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_name
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_name, panel_limit_notes
 from trueodds.diagrams.reliability import Reliability
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
 from trueodds.estimators.binned import BinnedError

@@ -12,10 +12,9 @@ from trueodds.diagrams import bins
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams._style.marks import Boxes, Mark, PanelSize, VBand, VLine
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import BinnedRecipe, lens_name
+from trueodds.diagrams.recipe import BinnedRecipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View, view_title
 

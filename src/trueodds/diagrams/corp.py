@@ -23,13 +23,12 @@ from trueodds.diagrams._style.formatting import (
     join_words,
 )
 from trueodds.diagrams._style.marks import Band, Boxes, Line, Mark, PanelSize, Points, Segments, Text, draw_marks
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bin_count
 from trueodds.diagrams.corp_curve import BandSegment, CorpCurve, CorpPanel, find_segments_outside
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
 from trueodds.estimators.corp import SCORES
 from trueodds.lenses.view import View

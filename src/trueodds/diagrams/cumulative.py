@@ -23,10 +23,9 @@ from trueodds.diagrams._style.formatting import (
     merge_notes,
 )
 from trueodds.diagrams._style.marks import AxisStrip, Band, HLine, Line, Mark, PanelSize, Points, Text
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import AXIS_STRIP_HEIGHT, MAX_PANELS
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import Recipe, lens_name
+from trueodds.diagrams.recipe import Recipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
 from trueodds.estimators.distinct_scores import DistinctScores

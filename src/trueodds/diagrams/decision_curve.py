@@ -19,12 +19,11 @@ from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, format_range, format_share, join_words
 from trueodds.diagrams._style.marks import HLine, Line, Mark, PanelSize
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import MISSING, Models, match_views
 from trueodds.diagrams.model_styles import legend_name, marks_thresholds, sentence_name
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
 from trueodds.estimators.threshold_scores import MIN_OUTCOMES, net_benefit, treat_all_net_benefit
 from trueodds.kernels.bootstrap_sums import CellSums

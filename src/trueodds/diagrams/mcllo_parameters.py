@@ -18,12 +18,11 @@ from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.marks import Mark, PanelSize, Points, Polygons, Segments, Text
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import select_weighted_rows
 from trueodds.diagrams.odds_plane import OddsPlane, empty_panel
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BaselineRecipe, lens_name
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BaselineRecipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE, MclloModel
 from trueodds.lenses.view import View, view_title

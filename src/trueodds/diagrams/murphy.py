@@ -17,7 +17,6 @@ from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
 from trueodds.diagrams._style.marks import Line, Mark, PanelSize
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.mcb_dsc_plane import PlaneDiagram, describe_plane, plane_limits
@@ -32,7 +31,7 @@ from trueodds.diagrams.model_results import (
 from trueodds.diagrams.model_styles import COLORS, legend_name, marks_thresholds
 from trueodds.diagrams.murphy_curves import MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
 from trueodds.diagrams.murphy_finding import SCORE_NAMES, describe_curves, format_score_range
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES

@@ -28,11 +28,10 @@ from trueodds.core.settings import OR_SINGLE_VALUE, Probability
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.marks import Line, Mark, PanelSize, VLine
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
-from trueodds.diagrams.recipe import BaselineRecipe, lens_name
+from trueodds.diagrams.recipe import BaselineRecipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE
 from trueodds.lenses.view import View, view_title

@@ -11,12 +11,13 @@ import numpy as np
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import HasPartition
 from trueodds.calibrators._glm.baseline_logits import check_baseline, resolve_class_name
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Integer, Level, Range, Settings
 from trueodds.core.signatures import checks_method_call
 from trueodds.data.predictions import Predictions
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
@@ -140,3 +141,15 @@ class BaselineRecipe(Recipe):
                 "Pass one name per class, or omit classes.",
             )
         return tuple(self.classes)
+
+
+def panel_limit_notes(
+    n_views: int, view_order: str, table_content: str = "The table contains all of them."
+) -> list[Note]:
+    """Return the note TN245 that not every view is drawn, if there are more than `MAX_PANELS`.
+
+    `table_content` is a sentence on what the table contains of the views that are not drawn.
+    """
+    if n_views <= MAX_PANELS:
+        return []
+    return [Note("TN245", f"Only {MAX_PANELS} of {n_views} views are drawn, {view_order} first. {table_content}")]

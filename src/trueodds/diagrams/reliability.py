@@ -18,11 +18,10 @@ from trueodds.diagrams import bins
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams._style.marks import Boxes, Mark, PanelSize, Points, Segments, Text
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, BinnedPlot, y_limits
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import BinnedRecipe, lens_name
+from trueodds.diagrams.recipe import BinnedRecipe, lens_name, panel_limit_notes
 from trueodds.diagrams.reliability_finding import describe_finding, describe_outside_bins
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
 from trueodds.kernels import map_items

@@ -17,7 +17,6 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_phrases, capitalize_first, format_probabilities
 from trueodds.diagrams._style.marks import Band, Line, Mark, PanelSize, Segments
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
@@ -30,7 +29,7 @@ from trueodds.diagrams.curve_smoother import (
     smooth_view,
 )
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
-from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name
+from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
 from trueodds.lenses.view import View, view_title
 
@@ -549,11 +548,3 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         label = "expected if calibrated" if self.has_long_labels else "if calibrated"
         dashed: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
         return [*marks, Line(x, rows["reference"], layer="reference", label=label, zorder=2.5, **dashed)]
-
-
-_REFERENCE_LINE_STYLE: dict[str, Any] = {
-    "color": styling.TEXT_COLOR,
-    "linewidth": 1.2,
-    "linestyle": (0, (4, 2.5)),
-    "zorder": 2.5,
-}

@@ -15,9 +15,8 @@ from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_level
 from trueodds.diagrams._style.marks import Line, Mark, PanelSize, Polygons, Text
-from trueodds.diagrams._style.panel_grid import panel_limit_notes
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import lens_name
+from trueodds.diagrams.recipe import lens_name, panel_limit_notes
 from trueodds.diagrams.simplex_arrows import (
     REST_LABEL,
     CellArrows,

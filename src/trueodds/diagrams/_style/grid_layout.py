@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from trueodds.diagrams._style import draw_diagram, styling
 from trueodds.diagrams._style.publication import USUAL_ASPECT_RATIO, PublicationSize, choose_publication_size
 from trueodds.diagrams._style.styling import POINTS_PER_INCH, TEXT_COLOR
 from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, attach_legend_entries, fit_legend
-from trueodds.diagrams.diagram_content import DiagramContent
 from trueodds.diagrams.presentation import Presentation
+
+if TYPE_CHECKING:
+    from trueodds.diagrams.base import DiagramContent
 
 USUAL_PANEL_WIDTH = 2.3  # inches of a panel in a new figure
 MIN_PANEL_SIDE = 0.5  # inches: smaller panels are illegible
@@ -336,7 +338,7 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, height: float) ->
         rectangle = (left / grid.width, bottom / height, panel_width / grid.width, panel_height / height)
         panel = figure.add_axes(rectangle, **shared)
         shared = shared or {"sharex": panel, "sharey": panel}
-        draw_diagram.paint_panel(diagram, panel, i)
+        diagram.draw_panel(panel, i)
         if diagram.has_equal_units:
             panel.set_aspect("equal", adjustable="box", anchor="NW")
         _name_panel(panel, grid, i, str(diagram.panels["aside"][i]), POINTS_PER_INCH * panel_width)

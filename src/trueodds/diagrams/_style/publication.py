@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.draw_diagram import OUTER_MARGIN
-from trueodds.diagrams._style.panel_grid import (
+from trueodds.diagrams._style.draw_diagram import (
     BOTTOM_MARGIN,
     DEFAULT_FONT_SIZE,
     LEFT_MARGIN,
+    OUTER_MARGIN,
     layout_for_usual_panels,
     margin_scale,
 )
 from trueodds.diagrams._style.styling import MAX_PANELS, POINTS_PER_INCH
 from trueodds.diagrams._style.title_and_legend import fit_headers
-from trueodds.diagrams.diagram_content import DiagramContent
+
+if TYPE_CHECKING:
+    from trueodds.diagrams.base import DiagramContent
 
 WIDTH_LIMITS = 1.5, 50.0  # inches
 DESIGN_WIDTH_LIMITS = 1.5, 60.0  # inches of a figure before it is enlarged or reduced

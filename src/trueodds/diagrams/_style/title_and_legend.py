@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.styling import POINTS_PER_INCH
-from trueodds.diagrams.diagram_content import DiagramContent
+
+if TYPE_CHECKING:
+    from trueodds.diagrams.base import DiagramContent
 
 MIN_FONT_SIZE = 6.3  # smallest type size of ordinary text in points; the legend is a point smaller
 MAX_TITLE_LINES = 4  # longer titles are cut

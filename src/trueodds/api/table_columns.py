@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from trueodds.core.formatting import format_number, format_pvalue
-from trueodds.core.json_files import strict_json
+from trueodds.core.json_files import JsonObject
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.table_formats import FormattedCell
 
@@ -18,7 +18,7 @@ INTERVAL_DIGITS = 2  # significant digits of the half-width of an interval that 
 
 
 @dataclass(frozen=True, slots=True)
-class TableComparison:
+class TableComparison(JsonObject):
     """The difference of two models by one measure, with its p-value.
 
     Attributes
@@ -36,18 +36,9 @@ class TableComparison:
     difference: float
     pvalue: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as a JSON object."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "difference": strict_json(self.difference),
-            "pvalue": strict_json(self.pvalue),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class VersionDifference:
+class VersionDifference(JsonObject):
     """The difference of two versions of a model by one measure, with its test.
 
     Attributes
@@ -78,21 +69,9 @@ class VersionDifference:
         """The heading of the column of this difference."""
         return f"{self.version} − {self.reference}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the difference as a JSON object."""
-        return {
-            "model": self.model,
-            "version": self.version,
-            "reference": self.reference,
-            "difference": strict_json(self.difference),
-            "interval": None if self.interval is None else self.interval.to_dict(),
-            "pvalue": strict_json(self.pvalue),
-            "adjusted_pvalue": strict_json(self.adjusted_pvalue),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class SegmentCell:
+class SegmentCell(JsonObject):
     """The test of calibration of one model on the rows of one segment.
 
     Attributes
@@ -124,21 +103,9 @@ class SegmentCell:
         """The sign behind the values of the cell: † if calibration is rejected, ? if the cell was not judged."""
         return {"miscalibrated": "†", "not judged": "?"}.get(self.status, "")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the cell as a JSON object."""
-        return {
-            "model": self.model,
-            "segment": self.segment,
-            "n": self.n,
-            "pvalue": strict_json(self.pvalue),
-            "adjusted_pvalue": strict_json(self.adjusted_pvalue),
-            "status": self.status,
-            "reason": self.reason,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class MeasureColumn:
+class MeasureColumn(JsonObject):
     """One measure of all models, in one segment if the table is divided into segments.
 
     Attributes
@@ -167,6 +134,11 @@ class MeasureColumn:
     differences : tuple of VersionDifference
         The differences of the versions of each model; empty without versions.
     """
+
+    json_keys: ClassVar[tuple[str, ...]] = (
+        "label", "estimator", "lens", "direction", "best_value", "bold", "pvalue", "adjusted_pvalue", "estimates",
+        "comparisons", "segment?", "differences?",
+    )  # fmt: skip
 
     label: str
     estimator: str
@@ -225,23 +197,6 @@ class MeasureColumn:
             FormattedCell(value, interval, is_bold=p is not None and p <= alpha),
             FormattedCell(format_pvalue(p)),
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the column as a JSON object."""
-        return {
-            "label": self.label,
-            "estimator": self.estimator,
-            "lens": self.lens,
-            "direction": self.direction,
-            "best_value": strict_json(self.best_value),
-            "bold": self.bold,
-            "pvalue": strict_json(self.pvalue),
-            "adjusted_pvalue": strict_json(self.adjusted_pvalue),
-            "estimates": {name: estimate.to_dict() for name, estimate in self.estimates.items()},
-            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
-            **({} if self.segment is None else {"segment": self.segment}),
-            **({"differences": [difference.to_dict() for difference in self.differences]} if self.differences else {}),
-        }
 
 
 def _format_fixed(x: float, decimals: int, sign: str = "") -> str:

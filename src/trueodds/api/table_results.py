@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from trueodds.api.table_caption import caption_sentences, describe_n_rows, explain_cells, explain_differences
 from trueodds.api.table_columns import MeasureColumn, SegmentCell
@@ -15,7 +15,6 @@ from trueodds.core import table_formats
 from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import VERSION_SEPARATOR, format_count, format_pvalue
-from trueodds.core.json_files import strict_json
 from trueodds.core.printable import spreadsheet_text, to_printable
 from trueodds.core.results import Estimate, Result
 from trueodds.core.table_formats import FormattedCell, FormattedPanel, FormattedTable
@@ -67,6 +66,12 @@ class ResultTable(Result):
     >>> table["informed", "brier"].n
     100
     """
+
+    json_schema: ClassVar[str] = "trueodds.table/1"
+    json_keys: ClassVar[tuple[str, ...]] = (
+        "models=names", "columns", "n", "level", "compared", "caption", "settings", "notes", "by?", "segments?",
+        "cells?", "versions?",
+    )  # fmt: skip
 
     names: tuple[str, ...]
     columns: tuple[MeasureColumn, ...]
@@ -414,29 +419,6 @@ class ResultTable(Result):
 
     def _repr_html_(self) -> str:
         return table_formats.format_html(self._format_table(noise_floor=True), self.notes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as a JSON object.
-
-        Returns
-        -------
-        dict
-            The object, of schema ``trueodds.table/1``.
-        """
-        return {
-            "schema": "trueodds.table/1",
-            "models": list(self.names),
-            "columns": [column.to_dict() for column in self.columns],
-            "n": self.n,
-            "level": self.level,
-            "compared": self.compared,
-            "caption": self.caption,
-            "settings": strict_json(self.settings),
-            "notes": [note.to_dict() for note in self.notes],
-            **({} if self.by is None else {"by": self.by, "segments": list(self.segments)}),
-            **({"cells": [cell.to_dict() for cell in self.cells]} if self.cells else {}),
-            **({"versions": list(self.versions)} if self.versions else {}),
-        }
 
 
 def _difference_cells(column: MeasureColumn, model: str, version: str) -> dict[str, Any]:

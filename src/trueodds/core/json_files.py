@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError
@@ -91,8 +93,52 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 
+class JsonObject:
+    """An object, a dataclass, whose JSON has a key for every field, or the keys that its class names.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Row(JsonObject):
+    ...     json_keys = ("n", "error=estimate.real", "note?")
+    ...     n: int
+    ...     estimate: complex
+    ...     note: str | None = None
+    >>> Row(3, 0.5j).to_dict()
+    {'n': 3, 'error': 0.0}
+    """
+
+    __slots__ = ()
+    json_schema: ClassVar[str | None] = None  # of the published JSON
+    # Names of attributes in the order of the keys, by default all fields. "key=a.b" is the attribute b of the attribute
+    # a under another key; a key with ? is left out if its value is None or empty.
+    json_keys: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object as strict JSON, with null for a number that is infinite or undefined.
+
+        Returns
+        -------
+        dict
+            The object, of the published schema if its class has one.
+        """
+        schema = {} if self.json_schema is None else {"schema": self.json_schema}
+        return schema | self.json_values(self.json_keys or [field.name for field in fields(self)])  # type: ignore[arg-type]
+
+    def json_values(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Return the values of some keys."""
+        values = {}
+        for key in keys:
+            name, _, path = key.rstrip("?").partition("=")
+            value = attrgetter(path or name)(self)
+            if not (key.endswith("?") and value in (None, ())):
+                values[name] = strict_json(value)
+        return values
+
+
 def strict_json(value: Any) -> Any:
-    """Convert a value to strict JSON: infinities and NaN become null, arrays become lists."""
+    """Convert a value to strict JSON: infinities and NaN become null, arrays lists, and results their JSON."""
+    if is_dataclass(value) and not isinstance(value, type) and hasattr(value, "to_dict"):
+        return value.to_dict()
     if isinstance(value, Mapping):
         return {str(key): strict_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

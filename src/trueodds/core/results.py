@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from trueodds.core.errors import Note
 from trueodds.core.formatting import (
@@ -16,7 +16,7 @@ from trueodds.core.formatting import (
     format_percent,
     format_pvalue_relation,
 )
-from trueodds.core.json_files import strict_json
+from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
 from trueodds.core.registry import trait_of_estimator
 
@@ -42,7 +42,7 @@ def is_score(estimator: str) -> bool:
     return trait_of_estimator(estimator, "is_score")
 
 
-class Result:
+class Result(JsonObject):
     """A result with notes: `repr` is one line, `str` adds the notes."""
 
     __slots__ = ()
@@ -65,7 +65,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(JsonObject):
     """A confidence interval with its level and the method that computed it.
 
     Attributes
@@ -85,21 +85,6 @@ class Interval:
 
     def __str__(self) -> str:
         return f"[{format_number(self.low)}, {format_number(self.high)}] {format_percent(self.level)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the interval as a JSON object.
-
-        Returns
-        -------
-        dict
-            Ends, level and method.
-        """
-        return {
-            "low": strict_json(self.low),
-            "high": strict_json(self.high),
-            "level": self.level,
-            "method": self.method,
-        }
 
 
 def drop_undefined(result: Any, value_field: str, other_fields: tuple[str, ...] = ()) -> None:
@@ -154,6 +139,11 @@ class Estimate(Result):
         Facts to report with the value.
     """
 
+    json_schema: ClassVar[str] = "trueodds.estimate/1"
+    json_keys: ClassVar[tuple[str, ...]] = (
+        "estimator", "lens", "value", "interval", "noise_floor", "debiased", "parts", "n", "settings", "notes",
+    )  # fmt: skip
+
     estimator: str
     lens: str
     value: float
@@ -186,28 +176,6 @@ class Estimate(Result):
         pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as a JSON object, with null for an infinite value.
-
-        Returns
-        -------
-        dict
-            The object, of schema ``trueodds.estimate/1``.
-        """
-        return {
-            "schema": "trueodds.estimate/1",
-            "estimator": self.estimator,
-            "lens": self.lens,
-            "value": strict_json(self.value),
-            "interval": self.interval.to_dict() if self.interval else None,
-            "noise_floor": strict_json(self.noise_floor),
-            "debiased": strict_json(self.debiased),
-            "parts": strict_json(self.parts),
-            "n": self.n,
-            "settings": strict_json(self.settings),
-            "notes": [note.to_dict() for note in self.notes],
-        }
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict(Result):
@@ -238,6 +206,12 @@ class Verdict(Result):
     notes : tuple of Note
         Facts to report with the p-value.
     """
+
+    json_schema: ClassVar[str] = "trueodds.verdict/1"
+    json_keys: ClassVar[tuple[str, ...]] = (
+        "test", "lens", "statistic", "pvalue", "min_pvalue", "family_pvalue", "effect", "parts", "n", "null",
+        "settings", "notes",
+    )  # fmt: skip
 
     test: str
     lens: str
@@ -319,30 +293,6 @@ class Verdict(Result):
             return ""
         position = "undecided about" if self.decision == "undecided" else self.decision
         return f" · {position} the margin of {format_number(self.settings['margin'])}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the test result as a JSON object.
-
-        Returns
-        -------
-        dict
-            The object, of schema ``trueodds.verdict/1``.
-        """
-        return {
-            "schema": "trueodds.verdict/1",
-            "test": self.test,
-            "lens": self.lens,
-            "statistic": strict_json(self.statistic),
-            "pvalue": strict_json(self.pvalue),
-            "min_pvalue": strict_json(self.min_pvalue),
-            "family_pvalue": strict_json(self.family_pvalue),
-            "effect": strict_json(self.effect),
-            "parts": strict_json(self.parts),
-            "n": self.n,
-            "null": self.null,
-            "settings": strict_json(self.settings),
-            "notes": [note.to_dict() for note in self.notes],
-        }
 
 
 def with_notes(text: str, notes: Sequence[Note]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import Note
@@ -18,7 +18,7 @@ from trueodds.core.formatting import (
     format_pvalue,
     format_pvalue_relation,
 )
-from trueodds.core.json_files import strict_json
+from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, noise_floor_label, undefined_note
 from trueodds.core.table_layout import layout_table
@@ -29,14 +29,6 @@ INTERVAL_FROM_ZERO_TEXT = (
     "The interval of a miscalibrated group can start at 0 ({}): the test assumes calibration and simulates labels,"
     " while the interval makes no such assumption and is wider."
 )
-
-
-class ReportableResult(Protocol):
-    """A result with a JSON form, such as the multicalibration error, whose class cannot be imported here."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as a JSON object."""
-        ...
 
 
 def evidence_order(joint: float | None, pvalue: float | None, error_size: float | None) -> tuple[float, float, float]:
@@ -69,7 +61,7 @@ BEYOND_MAX_GROUPS, NO_WEIGHT = "max_groups", "no_weight"  # reasons why a subgro
 
 
 @dataclass(frozen=True, slots=True)
-class UnexaminedGroup:
+class UnexaminedGroup(JsonObject):
     """A subgroup that exists in the data and was not examined.
 
     Attributes
@@ -86,10 +78,6 @@ class UnexaminedGroup:
     label: str
     reason: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the subgroup as a JSON object."""
-        return {"column": self.column, "value": self.value, "label": self.label, "reason": self.reason}
-
 
 def count_examined_groups(n_examined: int, n_unexamined: int) -> str:
     """Return how many of all subgroups were examined; empty if all were.
@@ -101,7 +89,7 @@ def count_examined_groups(n_examined: int, n_unexamined: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(JsonObject):
     """One subgroup: its error, its own p-value and its p-value adjusted for all subgroups.
 
     Attributes
@@ -129,6 +117,12 @@ class Group:
         difference of the two means excludes 0. None otherwise.
     """
 
+    json_keys: ClassVar[tuple[str, ...]] = (
+        "column", "value", "label", "n", "mean_prob", "event_rate", "error=estimate.value",
+        "interval=estimate.interval", "noise_floor=estimate.noise_floor", "pvalue", "joint", "min_detectable",
+        "status", "direction",
+    )  # fmt: skip
+
     column: str
     value: str
     label: str
@@ -146,29 +140,9 @@ class Group:
         """The number of rows."""
         return self.estimate.n
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the subgroup as a JSON object."""
-        estimate = self.estimate
-        return {
-            "column": self.column,
-            "value": self.value,
-            "label": self.label,
-            "n": estimate.n,
-            "mean_prob": strict_json(self.mean_prob),
-            "event_rate": strict_json(self.event_rate),
-            "error": strict_json(estimate.value),
-            "interval": estimate.interval.to_dict() if estimate.interval else None,
-            "noise_floor": strict_json(estimate.noise_floor),
-            "pvalue": strict_json(self.pvalue),
-            "joint": strict_json(self.joint),
-            "min_detectable": strict_json(self.min_detectable),
-            "status": self.status,
-            "direction": self.direction,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(JsonObject):
     """The difference of the errors of two subgroups, or of a subgroup and the remaining rows.
 
     Attributes
@@ -182,6 +156,8 @@ class Gap:
     interval : Interval or None
         Simultaneous confidence interval of all gaps of the column; None if the difference is undefined.
     """
+
+    json_keys: ClassVar[tuple[str, ...]] = ("column", "first", "second", "difference", "interval", "settled")
 
     column: str
     first: str
@@ -203,17 +179,6 @@ class Gap:
         ends = [] if self.interval is None else [self.interval.low, self.interval.high]
         value, *limits = format_column([self.difference, *ends])
         return f"{self.first} − {self.second}: {value} {f'[{limits[0]}, {limits[1]}]' if limits else '–'}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the gap as a JSON object."""
-        return {
-            "column": self.column,
-            "first": self.first,
-            "second": self.second,
-            "difference": strict_json(self.difference),
-            "interval": self.interval.to_dict() if self.interval else None,
-            "settled": self.settled,
-        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -247,13 +212,19 @@ class ByGroup(Result):
         weight, too.
     """
 
+    json_schema: ClassVar[str] = "trueodds.groups/1"
+    json_keys: ClassVar[tuple[str, ...]] = (
+        "estimator", "lens", "pvalue", "worst=worst.label", "groups", "unexamined", "overall", "gaps", "widest",
+        "multicalibration", "n", "level", "null", "settings", "notes",
+    )  # fmt: skip
+
     estimator: str
     lens: str
     groups: tuple[Group, ...]
     overall: Estimate
     gaps: tuple[Gap, ...]
     widest: tuple[Gap, ...]
-    multicalibration: ReportableResult | None
+    multicalibration: JsonObject | None
     level: float
     null: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -339,27 +310,6 @@ class ByGroup(Result):
             for name, value in (row | {"low": ends["low"], "high": ends["high"]}).items():
                 columns.setdefault(name, []).append(value)
         return to_data_frame(columns)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as a JSON object."""
-        return {
-            "schema": "trueodds.groups/1",
-            "estimator": self.estimator,
-            "lens": self.lens,
-            "pvalue": strict_json(self.pvalue),
-            "worst": self.worst.label,
-            "groups": [group.to_dict() for group in self.groups],
-            "unexamined": [group.to_dict() for group in self.unexamined],
-            "overall": self.overall.to_dict(),
-            "gaps": [gap.to_dict() for gap in self.gaps],
-            "widest": [gap.to_dict() for gap in self.widest],
-            "multicalibration": self.multicalibration.to_dict() if self.multicalibration is not None else None,
-            "n": self.n,
-            "level": self.level,
-            "null": self.null,
-            "settings": strict_json(self.settings),
-            "notes": [note.to_dict() for note in self.notes],
-        }
 
 
 def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_pvalue_relation
-from trueodds.core.json_files import strict_json
+from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
@@ -281,7 +281,7 @@ ALL_ROWS = "all rows"
 
 
 @dataclass(frozen=True, slots=True)
-class MulticalibrationError:
+class MulticalibrationError(JsonObject):
     r"""Multicalibration error: the largest standardized cumulative residual of any subgroup.
 
     .. math:: \mathrm{MCE} = \sigma_0 \max_g \frac{\mathrm{ECCE}_g}{\sigma_g}, \quad
@@ -300,6 +300,8 @@ class MulticalibrationError:
     scores form one step, so ties do not depend on row order; one vote is drawn per row. With clusters σ still assumes
     independent rows, while the p-value accounts for the clusters.
     """
+
+    json_keys: ClassVar[tuple[str, ...]] = ("value", "sigma", "pvalue", "worst", "noise_floor", "groups")
 
     value: float  # in probability
     sigma: float  # in standard errors
@@ -320,17 +322,6 @@ class MulticalibrationError:
             f"multicalibration error {format_number(self.value)} · p {p} · noise floor "
             f"{format_number(self.noise_floor)} · largest for {self.worst}, {self.sigma:.3g} standard errors"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Convert the error to a dictionary that can be serialized as JSON."""
-        return {
-            "value": strict_json(self.value),
-            "sigma": strict_json(self.sigma),
-            "pvalue": strict_json(self.pvalue),
-            "worst": self.worst,
-            "noise_floor": strict_json(self.noise_floor),
-            "groups": strict_json(self.groups),
-        }
 
 
 def cumulative_error_estimands(preds: Predictions, lens: Lens, rows_by_group: Sequence[Array]) -> list[Estimand]:

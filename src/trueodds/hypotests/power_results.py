@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_lens, format_lens_and_settings, format_number, format_percent_in_text
-from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Result
 
@@ -48,6 +47,8 @@ class Power(Result):
     notes : tuple of Note
         Facts to report with the result.
     """
+
+    json_schema: ClassVar[str] = "trueodds.power/1"
 
     name: str
     question: str
@@ -139,24 +140,6 @@ class Power(Result):
         if self.settings.get("distortion") == "shift":
             return f"probabilities{self._describe_shifted_class()} that are {self._describe_direction()} by {size_text}"
         return f"{self._describe_direction().replace('confident', 'confidence')} of {size_text}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as a JSON object."""
-        return {
-            "schema": "trueodds.power/1",
-            "name": self.name,
-            "question": self.question,
-            "lens": self.lens,
-            "n": self.n,
-            "alpha": self.alpha,
-            "target": self.target,
-            "power": strict_json(self.power),
-            "effect": strict_json(self.effect),
-            "required": self.required,
-            "limits": self.limits.to_dict() if self.limits else None,
-            "settings": strict_json(self.settings),
-            "notes": [note.to_dict() for note in self.notes],
-        }
 
 
 def _format_share(share: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import betainc, ndtri
@@ -49,6 +49,8 @@ class SelectiveThreshold(Result):
         Facts about the clusters.
     """
 
+    json_keys: ClassVar[tuple[str, ...]] = ("threshold", "coverage", "risk", "answered", "max_risk", "level")
+
     threshold: float | None
     coverage: float
     risk: float | None
@@ -77,23 +79,6 @@ class SelectiveThreshold(Result):
             f"confidence ≥ {format_threshold(self.threshold)} answers"
             f" {format_coverage(self.answered, self.n_queries)}, observed risk {format_number(self.risk)} · {claim}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as a JSON object.
-
-        Returns
-        -------
-        dict
-            The attributes without notes.
-        """
-        return {
-            "threshold": self.threshold,
-            "coverage": self.coverage,
-            "risk": self.risk,
-            "answered": self.answered,
-            "max_risk": self.max_risk,
-            "level": self.level,
-        }
 
 
 def selective_threshold(

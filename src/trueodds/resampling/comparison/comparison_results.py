@@ -7,14 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_lens_and_settings, format_number, format_percent
-from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, drop_undefined, noise_floor_label
 
+_PAIR_KEYS = ("names", "difference", "interval", "pvalue", "paired", "better")  # of the JSON of a pair in a ranking
 MAX_LISTED_PAIRS = 6  # pairs named in one line; `pairs` has all comparisons
 
 
@@ -84,6 +84,11 @@ class Comparison(ComparisonResult):
         Facts to report with the difference.
     """
 
+    json_schema: ClassVar[str] = "trueodds.comparison/1"
+    json_keys: ClassVar[tuple[str, ...]] = (
+        "estimator", "lens", *_PAIR_KEYS, "min_pvalue", "null", "models", "n", "settings", "notes",
+    )  # fmt: skip
+
     estimator: str
     lens: str
     difference: float
@@ -150,29 +155,7 @@ class Comparison(ComparisonResult):
 
     def pair(self) -> dict[str, Any]:
         """Return the difference without the estimates of the two models, as a ranking lists it."""
-        return {
-            "names": list(self.names),
-            "difference": strict_json(self.difference),
-            "interval": self.interval.to_dict() if self.interval else None,
-            "pvalue": strict_json(self.pvalue),
-            "paired": self.paired,
-            "better": self.better,
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as a JSON object."""
-        return {
-            "schema": "trueodds.comparison/1",
-            "estimator": self.estimator,
-            "lens": self.lens,
-            **self.pair(),
-            "min_pvalue": strict_json(self.min_pvalue),
-            "null": self.null,
-            "models": {name: estimate.to_dict() for name, estimate in self.models.items()},
-            "n": self.n,
-            "settings": strict_json(self.settings),
-            "notes": [note.to_dict() for note in self.notes],
-        }
+        return self.json_values(_PAIR_KEYS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -201,6 +184,12 @@ class Ranking(ComparisonResult):
         Facts to report with the ranking.
     """
 
+    json_schema: ClassVar[str] = "trueodds.ranking/1"
+    json_keys: ClassVar[tuple[str, ...]] = (
+        "estimator", "lens", "order", "settled", "unsettled", "pairs=_pairs_without_estimates", "models", "n", "level",
+        "null", "settings", "notes",
+    )  # fmt: skip
+
     estimator: str
     lens: str
     order: tuple[str, ...]
@@ -211,6 +200,10 @@ class Ranking(ComparisonResult):
     null: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+    @property
+    def _pairs_without_estimates(self) -> list[dict[str, Any]]:
+        return [comparison.pair() for comparison in self.pairs]
 
     @property
     def settled(self) -> tuple[tuple[str, str], ...]:
@@ -239,24 +232,6 @@ class Ranking(ComparisonResult):
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
         pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ranking as a JSON object."""
-        return {
-            "schema": "trueodds.ranking/1",
-            "estimator": self.estimator,
-            "lens": self.lens,
-            "order": list(self.order),
-            "settled": [list(pair) for pair in self.settled],
-            "unsettled": [list(pair) for pair in self.unsettled],
-            "pairs": [comparison.pair() for comparison in self.pairs],
-            "models": {name: estimate.to_dict() for name, estimate in self.models.items()},
-            "n": self.n,
-            "level": self.level,
-            "null": self.null,
-            "settings": strict_json(self.settings),
-            "notes": [note.to_dict() for note in self.notes],
-        }
 
 
 def _format_estimate(name: str, estimate: Estimate) -> str:

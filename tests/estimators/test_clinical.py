@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -384,13 +383,6 @@ def test_nothing_expected_is_infinite_or_undefined_and_says_so() -> None:
 def test_settings_without_a_meaning_are_refused(settings: dict[str, Any], got: str) -> None:
     with refused("TO203", got):
         IntegratedIndex(**settings)
-
-
-@pytest.mark.parametrize("estimator_type", [*FAMILY, CalibrationInTheLarge, ObservedExpected])
-def test_a_vector_per_row_is_refused(estimator_type: Callable[[], IntegratedIndex]) -> None:
-    P = np.eye(3)[[0, 1, 2]] * 0.7 + 0.1
-    with refused("TO205", fix="classwise"):
-        estimator_type().value(View(P, np.eye(3), name="canonical"))
 
 
 # The full answer

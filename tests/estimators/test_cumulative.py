@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests import reference
-from tests.data.refused import refused
 from tests.estimators.values_by_view import measure_views
 from trueodds import Predictions, measure
 from trueodds.core.typing import Array
@@ -180,12 +179,6 @@ def test_the_worst_data_give_the_number_that_belongs_to_them(estimator: Distinct
     assert float(estimator(View([1.0, 1.0], [0, 0]))) == 1  # all wrong, said for sure
     assert float(estimator(View([0.2, 0.2, 0.2], [1, 0, 0]))) == pytest.approx(1 / 3 - 0.2)
     assert float(estimator(View([0.2, 0.9], [1, 0], [1, 0]))) == pytest.approx(0.8)  # a row of weight 0 is none
-
-
-@pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
-def test_a_vector_per_row_is_refused(estimator: DistinctScoreError) -> None:
-    with refused("TO205", estimator.name, fix="confidence"):
-        estimator(View([[0.2, 0.5, 0.3]], [[1, 0, 0]]))
 
 
 def test_both_names_are_one_quantity_and_it_has_interval_and_floor() -> None:

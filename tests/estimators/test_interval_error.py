@@ -212,11 +212,6 @@ def test_a_width_that_is_none_is_refused(bandwidth: Any) -> None:
         IntervalError(bandwidth)
 
 
-def test_a_vector_per_row_is_refused() -> None:
-    with refused("TO205", "interval_ce", fix="confidence"):
-        IntervalError()(View([[0.2, 0.5, 0.3]], [[1, 0, 0]]))
-
-
 def test_the_answer_has_interval_floor_and_both_terms() -> None:
     rng = np.random.default_rng(13)
     p = rng.random(400)

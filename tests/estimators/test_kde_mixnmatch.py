@@ -241,12 +241,6 @@ def test_an_order_that_cannot_be_is_refused(order: Any) -> None:
         MixNMatchError(order)
 
 
-def test_a_joint_view_is_refused() -> None:
-    (joint,) = as_lens("canonical").views(Predictions([0, 1, 2], [[0.2, 0.3, 0.5]] * 3))
-    with refused("TO205"):
-        MixNMatchError().value(joint)
-
-
 def test_events_of_almost_no_weight_do_not_divide_by_a_density_of_zero() -> None:
     scores, outcomes = [0.1, 0.11, 0.14, 0.32, 0.48, 0.57], [0, 1, 0, 0, 1, 1]
     weights = [7e-05, 1e-16, 2e-20, 4e-09, 1e-18, 1e-20]

@@ -9,7 +9,7 @@ import pytest
 
 import trueodds as to
 from trueodds.core.typing import Array
-from trueodds.estimators.selective_prediction import AreaUnderRiskCoverage, RiskAtCoverage
+from trueodds.estimators.selective_prediction import RiskAtCoverage
 from trueodds.lenses.selective_risk import selective_risk
 
 # Confidences 0.9, 0.8 (twice), 0.6 and 0.5 (twice); the errors are one of the pair at 0.8 and one of the pair at 0.5.
@@ -173,11 +173,6 @@ def test_a_tally_on_the_scores_has_the_same_values() -> None:
     for name in ("aurc", "risk@0.6"):
         assert value(name, to.tally(preds)) == pytest.approx(value(name, preds))
         assert to.measure(to.tally(preds), name).interval is not None
-
-
-def test_a_probability_vector_has_no_order() -> None:
-    with pytest.raises(to.InputError, match="TO205"):
-        to.measure([0, 1, 2], np.eye(3) * 0.4 + 0.2, AreaUnderRiskCoverage(), lens="canonical")
 
 
 def test_a_table_has_a_column_for_each_coverage() -> None:

@@ -285,8 +285,3 @@ def test_draws_beyond_4096_scores_share_cells_and_the_value_does_not() -> None:
 def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
     with refused("TO203"):
         SweepError(**settings)
-
-
-def test_a_vector_per_row_is_refused() -> None:
-    with refused("TO205"):
-        SweepError().value(View([[0.5, 0.3, 0.2]], [[1, 0, 0]]))

@@ -13,13 +13,16 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from tests.data.refused import refused
 from tests.slow_parameters import slow_except
 from trueodds import InputError, Predictions
 from trueodds.api.by_group import by_group
+from trueodds.core.docstrings import docstring_sections
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.lenses.lens_by_name import default_lens
+from trueodds.lenses.lens_by_name import as_lens, default_lens
+from trueodds.lenses.view import View
 
 RNG = np.random.default_rng(0)
 
@@ -168,3 +171,26 @@ def test_float16_and_float32_give_the_number_of_their_float64_values(name: str) 
 
 def test_the_default_lens_of_every_kind_is_known() -> None:
     assert {default_lens(preds).name for preds in SETS.values()} == {"positive", "confidence", "classwise"}
+
+
+def views_of_vectors_and_cells() -> tuple[View, View]:
+    """A view with a vector per row, and one of cells that hold many rows."""
+    preds = Predictions(np.arange(40) % 3, np.random.default_rng(0).dirichlet(np.ones(3), 40))
+    (vectors,), (scores,) = (as_lens(lens).views(preds) for lens in ("canonical", "confidence"))
+    return vectors, scores.pool(np.rint(scores.p * 10).astype(int), 11)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_an_estimator_refuses_vectors_and_cells_if_and_only_if_its_docstring_says_so(name: str) -> None:
+    estimator, (vectors, cells) = ESTIMATORS.make(name, {}), views_of_vectors_and_cells()
+    refused_views = " ".join(docstring_sections(estimator.__doc__)["Raises"].split())
+    if "vector per row" in refused_views:
+        with refused("TO205", fix="classwise"):
+            estimator(vectors)
+    else:
+        estimator(vectors)
+    if "cells of many rows" in refused_views:
+        with refused("TO205", "cells"):
+            estimator(cells)
+    elif "recalibrated" not in name:  # it refuses a view of one of several classes, whether of rows or cells
+        estimator(cells)

@@ -259,13 +259,6 @@ def test_the_lens_is_confidence_if_none_is_named() -> None:
     assert to.measure(preds, "ice", interval=None).lens == "confidence"
 
 
-def test_a_lens_with_a_vector_per_row_is_refused() -> None:
-    preds = Predictions([0, 1, 2], np.full((3, 3), 1 / 3))
-    for name in ("ice", "macroce"):
-        with refused("TO205", "canonical"):
-            to.measure(preds, name, lens="canonical")
-
-
 @pytest.mark.parametrize("empty", ["none", 0, None])
 def test_what_an_empty_side_counts_as_is_one_of_two_words(empty: Any) -> None:
     with refused("TO203", fix="nan"):

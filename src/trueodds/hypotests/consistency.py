@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -325,48 +325,42 @@ def build_verdict(
     notes: Sequence[Note],
 ) -> Verdict:
     """Verdict on one lens, or on a family; statistic and effect are those of the lens with the smallest p-value."""
-    unique_notes = tuple(dict.fromkeys(notes))
-    if len(estimands) == 1:
-        (result,) = lens_results
-        return Verdict(
-            test="consistency",
-            lens=str(estimands[0].lens),
-            statistic=result.statistic,
-            pvalue=pvalue,
-            n=estimands[0].n_rows,
-            null=null,
-            min_pvalue=min_pvalue,
-            family_pvalue=result.family_pvalue,
-            effect=result.statistic - result.null_mean,
-            parts=result.parts,
-            settings=settings,
-            notes=unique_notes,
-        )
-    adjusted = holm([result.pvalue for result in lens_results])
-    parts = {
-        str(estimand.lens): {
-            "statistic": result.statistic,
-            "pvalue": result.pvalue,
-            "holm": p,
-            "noise_floor": result.null_mean,
-        }
-        for estimand, result, p in zip(estimands, lens_results, adjusted, strict=True)
-    }
     strongest = lens_results[int(np.argmin([np.nan_to_num(result.pvalue, nan=1.0) for result in lens_results]))]
+    lens, family_p, parts = str(estimands[0].lens), strongest.family_pvalue, strongest.parts
+    if len(estimands) > 1:
+        lens, family_p = "family", pvalue
+        parts = _parts(
+            [str(estimand.lens) for estimand in estimands],
+            [result.statistic for result in lens_results],
+            [result.pvalue for result in lens_results],
+            [result.null_mean for result in lens_results],
+        )
     return Verdict(
         test="consistency",
-        lens="family",
+        lens=lens,
         statistic=strongest.statistic,
         pvalue=pvalue,
         n=estimands[0].n_rows,
         null=null,
         min_pvalue=min_pvalue,
-        family_pvalue=pvalue,
+        family_pvalue=family_p,
         effect=strongest.statistic - strongest.null_mean,
         parts=parts,
         settings=settings,
-        notes=unique_notes,
+        notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _parts(
+    names: Sequence[str], statistics: Iterable[float], pvalues: Sequence[float], noise_floors: Sequence[float]
+) -> dict[str, dict[str, float]]:
+    """Statistic, p-value, Holm's p-value and noise floor of each view, or of each lens of a family, by name."""
+    return {
+        name: {"statistic": float(statistic), "pvalue": p, "holm": adjusted, "noise_floor": noise_floor}
+        for name, statistic, p, adjusted, noise_floor in zip(
+            names, statistics, pvalues, holm(pvalues), noise_floors, strict=True
+        )
+    }
 
 
 def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
@@ -395,29 +389,16 @@ def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) 
         probabilities,
     )
     view_pvalues, joint_pvalue = exact_pvalues(as_loss(observed_values), as_loss(values), probabilities)
-    parts: dict[str, dict[str, float]] = {}
-    family_p: float | None = None
-    if len(estimand.views) > 1:
-        family_p = joint_pvalue
-        parts = {
-            view.name: {
-                "statistic": float(value),
-                "pvalue": p,
-                "holm": adjusted_pvalue,
-                "noise_floor": float(view_values @ probabilities),
-            }
-            for view, value, p, adjusted_pvalue, view_values in zip(
-                estimand.views, observed_values, view_pvalues, holm(view_pvalues), values, strict=True
-            )
-        }
+    has_one_view, names = len(estimand.views) == 1, [view.name for view in estimand.views]
+    null_means = [float(view_values @ probabilities) for view_values in values]
     return LensResult(
         statistic=float(estimand.combine_views(observed_values)),
         pvalue=overall_pvalue,
         null_mean=null_mean,
         losses=as_loss(observed_values),
         loss_draws=as_loss(values),
-        family_pvalue=family_p,
-        parts=parts,
+        family_pvalue=None if has_one_view else joint_pvalue,
+        parts={} if has_one_view else _parts(names, observed_values, view_pvalues, null_means),
     )
 
 
@@ -441,19 +422,9 @@ def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> 
     if len(estimand.views) == 1:
         return result
     view_pvalues = [pvalue(float(loss), view_draws) for loss, view_draws in zip(losses, loss_draws, strict=True)]
-    adjusted = holm(view_pvalues)
-    parts = {
-        view.name: {
-            "statistic": float(value),
-            "pvalue": p,
-            "holm": adjusted_pvalue,
-            "noise_floor": float(view_draws.mean()),
-        }
-        for view, value, p, adjusted_pvalue, view_draws in zip(
-            estimand.views, losses, view_pvalues, adjusted, loss_draws, strict=True
-        )
-    }
-    family_p = family_pvalue(losses, loss_draws) if joint else min(adjusted)
+    names, null_means = [view.name for view in estimand.views], [float(view_draws.mean()) for view_draws in loss_draws]
+    parts = _parts(names, losses, view_pvalues, null_means)
+    family_p = family_pvalue(losses, loss_draws) if joint else min(holm(view_pvalues))
     # The labels of a multilabel row may be dependent, but their draws are not. The null distribution of a sum over
     # labels is therefore unknown, and the p-value of the lens is that of the family of its views.
     return replace(result, pvalue=combined_pvalue if joint else family_p, family_pvalue=family_p, parts=parts)

@@ -403,9 +403,7 @@ class ViewTest(HypothesisTest):
             settings=settings,
             notes=tuple(dict.fromkeys(notes)),
         )
-        if len(estimands) == 1:
-            return lens_verdict(estimands[0], results[0], pvalues, context)
-        return family_verdict(estimands, results, pvalues, context)
+        return build_verdict(estimands, results, pvalues, context)
 
 
 def required_resamples(resamples: int | None, n_hypotheses: int, alpha: float) -> int:
@@ -452,58 +450,40 @@ def largest_pvalues(pvalues_by_null: Sequence[PValues], min_pvalue: float) -> PV
     )
 
 
-def lens_verdict(
-    estimand: Estimand, results: Sequence[ViewResult], pvalues: PValues, context: VerdictContext
-) -> Verdict:
-    """Return the verdict on one lens, with the statistic and the effect of the view of smallest p-value."""
-    (view_pvalues,) = pvalues.view_pvalues
-    strongest = results[_index_of_smallest(view_pvalues)]
-    has_one_view = len(results) == 1
-    settings, parts = dict(context.settings), strongest.parts
-    if not has_one_view:
-        parts = _result_parts([view.name for view in estimand.views], results, view_pvalues)
-    elif strongest.summary:
-        settings["summary"] = strongest.summary
-    return Verdict(
-        test=context.test,
-        lens=str(estimand.lens),
-        statistic=strongest.statistic,
-        pvalue=pvalues.lens_pvalues[0],
-        n=estimand.n_rows,
-        null=context.null,
-        min_pvalue=context.min_pvalue,
-        family_pvalue=None if has_one_view else pvalues.lens_pvalues[0],
-        effect=strongest.effect,
-        parts=parts,
-        settings=settings,
-        notes=context.notes,
-    )
-
-
-def family_verdict(
+def build_verdict(
     estimands: Sequence[Estimand], results: Sequence[Sequence[ViewResult]], pvalues: PValues, context: VerdictContext
 ) -> Verdict:
-    """Return the verdict on several lenses, with the statistic and the effect of the lens of smallest p-value."""
-    strongest_views = [
-        lens_results[_index_of_smallest(view_pvalues)]
-        for lens_results, view_pvalues in zip(results, pvalues.view_pvalues, strict=True)
-    ]
-    statistics = np.array([result.statistic for result in strongest_views])
-    strongest = strongest_views[_index_of_smallest(np.array(pvalues.lens_pvalues), statistics)]
+    """Return the verdict on one lens, or on a family; statistic and effect are those of the smallest p-value.
+
+    The parts are the views of the lens, or the lenses of the family, each with its view of smallest p-value.
+    """
+    if len(estimands) == 1:
+        lens, pvalue = str(estimands[0].lens), pvalues.lens_pvalues[0]
+        names, part_results = [view.name for view in estimands[0].views], results[0]
+        part_pvalues = pvalues.view_pvalues[0]
+        strongest = part_results[_index_of_smallest(part_pvalues)]
+    else:
+        lens, pvalue = "family", pvalues.family_pvalue
+        names, part_pvalues = [str(estimand.lens) for estimand in estimands], np.array(pvalues.lens_pvalues)
+        part_results = [
+            lens_results[_index_of_smallest(view_pvalues)]
+            for lens_results, view_pvalues in zip(results, pvalues.view_pvalues, strict=True)
+        ]
+        statistics = np.array([result.statistic for result in part_results])
+        strongest = part_results[_index_of_smallest(part_pvalues, statistics)]
+    has_one_part = len(part_results) == 1
     return Verdict(
         test=context.test,
-        lens="family",
+        lens=lens,
         statistic=strongest.statistic,
-        pvalue=pvalues.family_pvalue,
+        pvalue=pvalue,
         n=estimands[0].n_rows,
         null=context.null,
         min_pvalue=context.min_pvalue,
-        family_pvalue=pvalues.family_pvalue,
+        family_pvalue=None if has_one_part else pvalue,
         effect=strongest.effect,
-        parts=_result_parts(
-            [str(estimand.lens) for estimand in estimands], strongest_views, np.array(pvalues.lens_pvalues)
-        ),
-        settings=context.settings,
+        parts=strongest.parts if has_one_part else _result_parts(names, part_results, part_pvalues),
+        settings={**context.settings, **({"summary": strongest.summary} if has_one_part and strongest.summary else {})},
         notes=context.notes,
     )
 

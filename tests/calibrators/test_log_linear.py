@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import draw_predictions
+from tests.calibrators.rows import draw_predictions, made
+from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._glm.log_linear import clip_logits
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.structured import StructuredMap
 from trueodds.calibrators.vector import VectorMap
 from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
 
 IDENTITY = {
     "weights": [1.0, 1.0],
@@ -96,3 +99,13 @@ def test_so_is_one_of_a_structured_map(wrong):
     assert StructuredMap.from_dict(document, 2).to_dict() == document
     with pytest.raises(InputError, match="TO505"):
         StructuredMap.from_dict({**document, **wrong}, 2)
+
+
+@pytest.mark.parametrize("name", [name for name in CALIBRATORS.names() if name != "auto"])
+def test_a_note_names_a_penalty_only_where_the_calibrator_has_one(name: str) -> None:
+    spec = made(name)
+    k = 2 if spec.two_classes else 3
+    P, _ = draw_predictions(25, k, 1.5, 0)
+    for y in (P.argmax(axis=1), (P.argmax(axis=1) + 1) % k):  # separated, and in the reversed order
+        texts = [note.text for note in fit(spec, Predictions(y, P)).notes]
+        assert hasattr(spec, "penalty") or not any("et a penalty" in text for text in texts)

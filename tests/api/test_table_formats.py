@@ -15,7 +15,7 @@ from trueodds.api.table_columns import MeasureColumn
 from trueodds.api.table_results import ResultTable
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate
-from trueodds.core.table_layout import display_width
+from trueodds.core.table import display_width
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import trueodds as to
 from tests.reports.example import example, unremarkable
 from tests.reports.test_people import example as example_of_votes
-from trueodds.core.table_layout import display_width
+from trueodds.core.table import display_width
 from trueodds.reports.audit import Audit
 from trueodds.reports.text.terminal import render_brief, render_text
 

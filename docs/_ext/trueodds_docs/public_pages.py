@@ -24,6 +24,8 @@ CLASSES = {
     "ResultTable": "trueodds.api.table_results.ResultTable",
     "MeasureColumn": "trueodds.api.table_columns.MeasureColumn",
     "TableComparison": "trueodds.api.table_columns.TableComparison",
+    "SegmentCell": "trueodds.api.table_columns.SegmentCell",
+    "VersionDifference": "trueodds.api.table_columns.VersionDifference",
     "Power": "trueodds.hypotests.power_results.Power",
     "ByGroup": "trueodds.hypotests.group_results.ByGroup",
     "FittedCalibrator": "trueodds.calibrators.FittedCalibrator",

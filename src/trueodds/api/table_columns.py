@@ -10,7 +10,7 @@ from typing import ClassVar
 from trueodds.core.formatting import format_number, format_pvalue
 from trueodds.core.json_files import JsonObject
 from trueodds.core.results import Estimate, Interval
-from trueodds.core.table_formats import FormattedCell
+from trueodds.core.table import FormattedCell
 
 DEFAULT_DECIMALS, MAX_DECIMALS = 4, 9  # fewest decimals of a column without intervals, and most of any column
 VALUE_DIGITS = 3  # significant digits of the largest value of a column without intervals

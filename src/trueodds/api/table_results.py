@@ -11,14 +11,12 @@ from typing import Any, ClassVar
 
 from trueodds.api.table_caption import caption_sentences, describe_n_rows, explain_cells, explain_differences
 from trueodds.api.table_columns import MeasureColumn, SegmentCell
-from trueodds.core import table_formats
-from trueodds.core.data_frame import to_data_frame
+from trueodds.core import table as tables
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import VERSION_SEPARATOR, format_count, format_pvalue
 from trueodds.core.printable import spreadsheet_text, to_printable
 from trueodds.core.results import Estimate, Result
-from trueodds.core.table_formats import FormattedCell, FormattedPanel, FormattedTable
-from trueodds.core.table_layout import TEXT_WIDTH
+from trueodds.core.table import TEXT_WIDTH, FormattedCell, FormattedPanel, FormattedTable, to_data_frame
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -266,7 +264,7 @@ class ResultTable(Result):
             heading += f" · {statuses.count('miscalibrated')} of {len(statuses)} cells miscalibrated"
             n_not_judged = statuses.count("not judged")
             heading += f", {n_not_judged} not judged" if n_not_judged else ""
-        return "\n".join([heading, *table_formats.format_text(self._format_table(noise_floor=True), width)])
+        return "\n".join([heading, *tables.format_text(self._format_table(noise_floor=True), width)])
 
     def to_markdown(self, *, interval: bool = True, noise_floor: bool = False, caption: str | bool = True) -> str:
         """Return the table in Markdown, with a row per model.
@@ -286,7 +284,7 @@ class ResultTable(Result):
             The table.
         """
         formatted = self._format_table(interval=interval, noise_floor=noise_floor, caption=caption)
-        return table_formats.format_markdown(formatted)
+        return tables.format_markdown(formatted)
 
     def to_latex(
         self,
@@ -335,13 +333,13 @@ class ResultTable(Result):
             TO203 for another value of `interval`. TO205 for `label` or `wide` without a caption, which would be
             ignored.
         """
-        style = table_formats.resolve_interval_style(interval)
+        style = tables.resolve_interval_style(interval)
         if not caption and (label is not None or wide):
             got = f"⟨label={label!r}⟩" if label is not None else "wide=True"
             fix = "Pass a caption, or leave label and wide out: without a caption there is only a tabular environment."
             raise InputError("TO205", "A label or a wide table needs a caption.", got, fix)
         formatted = self._format_table(interval=style is not None, noise_floor=noise_floor, caption=caption)
-        options = table_formats.LatexOptions(
+        options = tables.LatexOptions(
             style,
             "table*" if wide else "table",
             label,
@@ -349,7 +347,7 @@ class ResultTable(Result):
             escapes_labels=not raw_labels,
             escapes_caption=not (raw_labels and isinstance(caption, str)),
         )
-        return table_formats.format_latex(formatted, options)
+        return tables.format_latex(formatted, options)
 
     def to_csv(self) -> str:
         """Return the rows of `frame` as CSV, with a row per model and measure and numbers in full precision.
@@ -418,7 +416,7 @@ class ResultTable(Result):
         return rows
 
     def _repr_html_(self) -> str:
-        return table_formats.format_html(self._format_table(noise_floor=True), self.notes)
+        return tables.format_html(self._format_table(noise_floor=True), self.notes)
 
 
 def _difference_cells(column: MeasureColumn, model: str, version: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from trueodds.cli.messages import note_line
 from trueodds.core.atomic_write import check_writable
 from trueodds.core.errors import InputError
 from trueodds.core.printable import printable_lines, without_surrogates
-from trueodds.core.table_layout import TEXT_WIDTH, display_width
+from trueodds.core.table import TEXT_WIDTH, display_width
 
 MAX_TEXT_WIDTH = 110  # maximum number of columns of text, because longer lines are hard to read
 # The color and weight of each role of text in a report.

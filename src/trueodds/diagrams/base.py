@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_lens_and_settings
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import printable_lines, printable_tree, to_printable
 from trueodds.core.results import with_notes
+from trueodds.core.table import to_data_frame
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import draw_diagram
 from trueodds.diagrams._style.formatting import format_level

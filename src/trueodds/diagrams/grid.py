@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import VERSION_SEPARATOR
 from trueodds.core.json_files import strict_json
@@ -19,6 +18,7 @@ from trueodds.core.notebook_html import frame_html, notes_html, picture_html, re
 from trueodds.core.printable import to_printable
 from trueodds.core.results import with_notes
 from trueodds.core.settings import Count, check
+from trueodds.core.table import to_data_frame
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import grid_layout
 from trueodds.diagrams._style.publication import PublicationSize, has_title, printed_width

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from trueodds.core.data_frame import to_data_frame
 from trueodds.core.errors import Note
 from trueodds.core.formatting import (
     format_column,
@@ -21,7 +20,7 @@ from trueodds.core.formatting import (
 from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, noise_floor_label, undefined_note
-from trueodds.core.table_layout import layout_table
+from trueodds.core.table import layout_table, to_data_frame
 
 MAX_LISTED_GROUPS = 5  # subgroups without a defined error that a note lists
 MAX_LISTED_GAPS = 5  # gaps of one column printed, the significant and largest first; `gaps` has all of them

@@ -8,7 +8,7 @@ from typing import Any
 
 from trueodds.core.formatting import insert_no_break_spaces
 from trueodds.core.printable import printable_tree
-from trueodds.core.table_layout import TEXT_WIDTH, display_width, layout_table, shorten_middle
+from trueodds.core.table import TEXT_WIDTH, display_width, layout_table, shorten_middle
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
 from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table

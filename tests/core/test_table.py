@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trueodds.core.table_layout import TableBlock, display_width, layout_table, shorten_middle
+from trueodds.core.table import TableBlock, display_width, layout_table, shorten_middle
 
 HEADINGS = ("group", "n", "error", "95 % interval", "noise floor", "detectable from", "status")
 IS_NUMERIC = (False, True, True, True, True, True, False)

@@ -16,8 +16,8 @@ from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
-from trueodds.diagrams.reliability import Reliability
-from trueodds.diagrams.reliability_finding import (
+from trueodds.diagrams.reliability import (
+    Reliability,
     describe_outside_bins,
     describe_segments,
     find_segments,

@@ -10,7 +10,7 @@ import pytest
 import trueodds as to
 from tests.cli.conftest import Run
 from trueodds.binning import distance, partition_by_name
-from trueodds.cli.list_names import names_of_family
+from trueodds.cli.lookup import names_of_family
 from trueodds.lenses import lens_by_name
 
 

@@ -118,7 +118,7 @@ def test_an_onnx_file_of_a_map_without_formula_is_refused(run: Run, first: Path,
 
 
 def test_an_onnx_file_needs_the_library(run: Run, first: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("trueodds.cli.fit"), "find_spec", lambda _: None)
+    monkeypatch.setattr(importlib.import_module("trueodds.cli.recalibration"), "find_spec", lambda _: None)
     done = run("fit", first, "--method", "temperature", "--out", folder / "cal.onnx")
     assert fields(done.stderr)["code"] == "TO524"
     assert "onnx" in fields(done.stderr)["fix"]

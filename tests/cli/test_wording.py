@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 import pickle
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import trueodds
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
-from trueodds.cli.messages import spell_error, spell_notes, spell_options
+from trueodds.cli.messages import _OPTION_OF_ARGUMENT, spell_error, spell_notes, spell_options
 from trueodds.core.errors import InputError, Message, Note
 
 
@@ -68,6 +70,26 @@ def test_marks_are_kept_where_texts_are_added_replaced_copied_shortened_and_pick
     error = pickle.loads(pickle.dumps(InputError("TO203", "Wrong.", "x", f"Pass ⟨rng=0⟩. {'Read it. ' * 60}")))
     assert len(str(error)) <= 400
     assert spell_error(error).fix.startswith("Pass --seed 0. ")
+
+
+# Errors that only Python users see, whose arguments the command line does not have.
+PYTHON_ONLY = ("api/scorer.py", "calibrators/sklearn.py", "calibrators/torch.py", "integrations", "torch", "kernels")
+
+
+def test_the_arguments_in_the_texts_of_errors_and_notes_are_marked() -> None:
+    package = Path(trueodds.__file__).parent
+    options = "|".join(_OPTION_OF_ARGUMENT)
+    unmarked = re.compile(rf"(?<![\w./=-])(?:{options})=(?:'|\[|True|False|None|\d|$|[\s.,;:)])")
+    found = []
+    for file in sorted(package.rglob("*.py")):
+        name = file.relative_to(package).as_posix()
+        if name.startswith(("cli/", *PYTHON_ONLY)):
+            continue
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("InputError", "Note"):
+                for text in (ast.unparse(arg) for arg in call.args[1:]):
+                    found += [f"{name}: {match[0]}" for match in unmarked.finditer(re.sub("⟨.*?⟩", "", text))]
+    assert found == []
 
 
 def test_a_missing_column_is_selected_by_its_option() -> None:

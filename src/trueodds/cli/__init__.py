@@ -12,22 +12,18 @@ import click
 from trueodds import __version__
 from trueodds.cli import output
 from trueodds.cli.answers import answers
-from trueodds.cli.apply import apply
 from trueodds.cli.audit import audit
 from trueodds.cli.compare import compare
 from trueodds.cli.draw import draw
 from trueodds.cli.errors import EXIT_INVALID_INPUT, as_input_error, convert_usage_error, print_error
-from trueodds.cli.explain import explain
-from trueodds.cli.fit import fit
 from trueodds.cli.groups import complete_crossings, groups
-from trueodds.cli.list_names import list_names
-from trueodds.cli.measure import measure
+from trueodds.cli.inference import measure, power, test
+from trueodds.cli.lookup import explain, list_names
 from trueodds.cli.options import refuse_repeated_options
-from trueodds.cli.power import power
+from trueodds.cli.recalibration import apply, fit
 from trueodds.cli.study import study
 from trueodds.cli.table import table
 from trueodds.cli.tally import merge, tally
-from trueodds.cli.test import test
 from trueodds.core.errors import InputError
 from trueodds.core.printable import replace_unencodable
 from trueodds.core.suggestions import suggest_names

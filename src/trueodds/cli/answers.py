@@ -9,8 +9,8 @@ import click
 
 from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.messages import note_line
-from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, TEXT_FILE_OPTIONS, pop_columns
-from trueodds.cli.saved_files import refuse_repeated
+from trueodds.cli.open_data import refuse_repeated
+from trueodds.cli.options import FAIL_ON, FILES, FRACTION, JSON, SEED, TEXT_FILE_OPTIONS, add_options, pop_columns
 from trueodds.core.errors import InputError, Note
 from trueodds.core.progress import ProgressBar
 
@@ -28,22 +28,21 @@ CURVE_RESAMPLES = 2000  # bootstrap resamples of the risk-coverage curve, in the
 _CURVE_SUFFIXES = (".svg", ".png", ".pdf", ".csv", ".json")
 
 
-def _add_record_options(command: Any) -> Any:
-    """Add FILE and the options of records; in the help, --confidence and --correct come after --samples."""
-    confidence_options = (
+def _record_options() -> list[tuple[str, dict[str, Any]]]:
+    """Return the options of records, those of the confidence first."""
+    others = dict(record_options.RECORD_OPTIONS)
+    return [
+        *((option, others.pop(option)) for option in ("--logprobs", "--samples")),
         ("--confidence", {"metavar": "F", "help": "Field of the stated confidence, with --correct."}),
         ("--correct", {"metavar": "F", "help": "Field that says whether the answer (or each sample) was correct."}),
-    )
-    # In the order of the help: --logprobs, --samples, --confidence, --correct, --percent and the others.
-    other_options = dict(record_options.RECORD_OPTIONS)
-    first_options = [(option, other_options.pop(option)) for option in ("--logprobs", "--samples")]
-    for option, settings in reversed((*first_options, *confidence_options, *other_options.items(), *TEXT_FILE_OPTIONS)):
-        command = click.option(option, **settings)(command)
-    return FILES(command)
+        *others.items(),
+        *TEXT_FILE_OPTIONS,
+    ]
 
 
 @click.command(short_help="Evaluate a language model's answers, and its abstentions.")
-@_add_record_options
+@FILES
+@add_options(_record_options())
 @click.option(
     "--group", metavar="F", multiple=True, help="Field of subgroups, written to the file of --out; may be repeated."
 )
@@ -52,7 +51,7 @@ def _add_record_options(command: Any) -> Any:
 @click.option(
     "--max-risk",
     metavar="X",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=FRACTION,
     help="Find the threshold of the confidence whose error rate is at most X.",
 )
 @click.option(
@@ -63,7 +62,7 @@ def _add_record_options(command: Any) -> Any:
 )
 @click.option(
     "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=FRACTION,
     default=0.95,
     show_default=True,
     help="Confidence level.",

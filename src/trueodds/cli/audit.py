@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueodds.cli import gate, gate_notes, gate_values, output, record_options
+from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.costs import COST, read_costs
 from trueodds.cli.groups import (
     ACCEPT_UNEXAMINED,
@@ -19,16 +19,16 @@ from trueodds.cli.groups import (
     check_crossings,
 )
 from trueodds.cli.messages import spell_notes
-from trueodds.cli.open_data import open_data
+from trueodds.cli.open_data import is_tally, open_data
 from trueodds.cli.options import (
     FAIL_ON,
+    FRACTION,
     JSON,
     SEED,
     WEIGHT_KIND,
     data_options,
     pop_columns,
 )
-from trueodds.cli.saved_files import is_tally
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
@@ -46,15 +46,13 @@ AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # those that every audit meas
 @click.option("--brief", "is_brief", is_flag=True, help="Print the verdict and the main numbers, about ten lines.")
 @click.option(
     "--alpha",
-    type=click.FloatRange(0, 1, True, True),
+    type=FRACTION,
     default=0.05,
     show_default=True,
     help="Significance level of the verdict.",
 )
 @SEED
-@click.option(
-    "--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Confidence level."
-)
+@click.option("--level", type=FRACTION, default=0.95, show_default=True, help="Confidence level.")
 @click.option(
     "--resamples", type=click.IntRange(min=1), help="Number of null draws; 999 by default, more for many hypotheses."
 )
@@ -133,7 +131,7 @@ def audit(
         report, computed_values.measure, computed_values.measure_groups, accept_unexamined
     )
     gate.evaluate_gates(
-        ctx, gates, gated_audit, audit_result.notes, lambda condition: gate_notes.note_in_audit(condition, report)
+        ctx, gates, gated_audit, audit_result.notes, lambda condition: gate_values.note_in_audit(condition, report)
     )
 
 

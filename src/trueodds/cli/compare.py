@@ -14,6 +14,8 @@ from trueodds.cli.options import (
     FAIL_ON,
     JSON,
     LENS,
+    NAMES,
+    PAIRED,
     SEED,
     WEIGHT_KIND,
     data_options,
@@ -30,13 +32,8 @@ from trueodds.core.progress import ProgressBar
     "--estimator",
     help="Name of the estimator: see trueodds list estimators. [default: debiased_l2, with brier in a note]",
 )
-@click.option("--names", metavar="A,B,…", help="Names of the models. [default: the names of the files or columns]")
-@click.option(
-    "--paired/--unpaired",
-    default=None,
-    help="Whether to pair rows: by --question or --row-id, else in their order. [default: paired if the ids or the"
-    " outcomes are equal]",
-)
+@NAMES
+@PAIRED
 @click.option(
     "--null", type=click.Choice(["auto", "swap"]), default="auto", show_default=True,
     help="swap: permutation p-value from exchanging the models' predictions row by row.",

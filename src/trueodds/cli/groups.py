@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from trueodds.cli import gate, gate_notes, gate_values, output
-from trueodds.cli.open_data import open_data
+from trueodds.cli import gate, gate_values, output
+from trueodds.cli.open_data import is_tally, open_data
 from trueodds.cli.options import (
+    ESTIMATOR,
     FAIL_ON,
     JSON,
     LENS,
@@ -19,7 +20,6 @@ from trueodds.cli.options import (
     data_options,
     pop_columns,
 )
-from trueodds.cli.saved_files import is_tally
 from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
@@ -69,9 +69,7 @@ def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings:
 
 @click.command(short_help="Estimate and test the error of every group of rows.")
 @data_options(has_groups=True, has_mode=False)
-@click.option(
-    "--estimator", default="ece", show_default=True, help="Name of the estimator: see trueodds list estimators."
-)
+@ESTIMATOR
 @CROSSINGS
 @MAX_GROUPS
 @click.option(
@@ -142,5 +140,5 @@ def groups(
         gates,
         gate_values.GatedGroups(group_results, accept_unexamined),
         group_results.notes,
-        lambda condition: gate_notes.note_in_groups(condition, group_results),
+        lambda condition: gate_values.note_in_groups(condition, group_results),
     )

@@ -26,7 +26,6 @@ _OPTION_OF_ARGUMENT: dict[str, tuple[str, str]] = {
         ("--weight-kind", "frequency"),
         ("--dpi", "300"),
         ("--figsize", "5,4"),
-        ("--null", "swap"),
     )
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
 # Settings of single methods, which are passed by --set.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -30,6 +30,22 @@ FAIL_ON = click.option(
     multiple=True,
     help="Exit with status 1 if this condition holds: 'ece.low>0.02' (audit, measure, groups), 'difference.low>0'"
     " (compare), 'reject' (test), 'risk@0.8>0.05' (answers). May be repeated.",
+)
+ESTIMATOR = click.option(
+    "--estimator", default="ece", show_default=True, help="Name of the estimator: see trueodds list estimators."
+)
+TEST = click.option(
+    "--test", "name", default="omnibus", show_default=True, help="Name of the test: see trueodds list tests."
+)
+FRACTION = click.FloatRange(0, 1, min_open=True, max_open=True)
+NAMES = click.option(
+    "--names", metavar="A,B,…", help="Names of the models. [default: the names of the files or columns]"
+)
+PAIRED = click.option(
+    "--paired/--unpaired",
+    default=None,
+    help="Whether to pair rows: by --question or --row-id, else in their order. [default: paired if the ids or the"
+    " outcomes are equal]",
 )
 JSON = click.option("--json", "json_path", metavar="F|-", help="Write the result as a JSON object; - is stdout.")
 
@@ -121,6 +137,17 @@ _EXCLUSIVE_KEYWORDS = (
 _MODEL_KEYWORDS = ("probs", "logits")
 
 
+def add_options(options: Iterable[tuple[str, Mapping[str, Any]]]) -> Callable[[Command], Command]:
+    """Return a decorator that adds options in the order of the help."""
+
+    def add(command: Command) -> Command:
+        for option, option_settings in reversed(tuple(options)):
+            command = click.option(option, **option_settings)(command)
+        return command
+
+    return add
+
+
 def data_options(
     *, has_groups: bool = False, has_mode: bool = True, has_models: bool = False
 ) -> Callable[[Command], Command]:
@@ -130,19 +157,15 @@ def data_options(
     --probs and --logits may be repeated, for models in columns of one file (see `pop_columns_of_models`).
     """
 
-    def add_options(command: Command) -> Command:
-        if has_mode:
-            mode_help = "Keep rows in memory or tally them; by default it depends on the size."
-            command = click.option("--mode", type=click.Choice(["exact", "tally"]), help=mode_help)(command)
-        for option, option_settings in reversed(COLUMN_OPTIONS):
-            if has_models and option.lstrip("-") in _MODEL_KEYWORDS:
-                repeated_help = f"{option_settings['help']} Repeat it for models in columns of one file."
-                option_settings = {**option_settings, "multiple": True, "help": repeated_help}
-            if has_groups or option != "--group":
-                command = click.option(option, **option_settings)(command)
-        return FILES(command)
-
-    return add_options
+    options = {option: settings for option, settings in COLUMN_OPTIONS if has_groups or option != "--group"}
+    if has_models:
+        for option in ("--probs", "--logits"):
+            repeated_help = f"{options[option]['help']} Repeat it for models in columns of one file."
+            options[option] = {**options[option], "multiple": True, "help": repeated_help}
+    if has_mode:
+        mode_help = "Keep rows in memory or tally them; by default it depends on the size."
+        options["--mode"] = {"type": click.Choice(["exact", "tally"]), "help": mode_help}
+    return lambda command: FILES(add_options(options.items())(command))
 
 
 def refuse_repeated_options(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:

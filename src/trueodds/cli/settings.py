@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trueodds.cli.options import Command
+from trueodds.cli.options import Command, add_options
 from trueodds.core.errors import InputError
 
 SETTING_OPTIONS = {
@@ -57,14 +57,14 @@ def settings_options(family: str, omitted: tuple[str, ...] = ()) -> Callable[[Co
     `omitted` are options of the family that the command does not use.
     """
 
-    def add_options(command: Command) -> Command:
-        set_help = f"Any other setting of one of the {family}."
-        command = click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True, help=set_help)(command)
-        for option in (name for name in reversed(OPTIONS_OF_FAMILY[family]) if name not in omitted):
-            command = click.option(option, metavar="X", help=SETTING_OPTIONS[option])(command)
-        return command
-
-    return add_options
+    options: list[tuple[str, dict[str, Any]]] = [
+        (option, {"metavar": "X", "help": SETTING_OPTIONS[option]})
+        for option in OPTIONS_OF_FAMILY[family]
+        if option not in omitted
+    ]
+    set_help = f"Any other setting of one of the {family}."
+    set_option = click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True, help=set_help)
+    return lambda command: add_options(options)(set_option(command))
 
 
 def pop_settings(params: dict[str, Any]) -> dict[str, Any]:

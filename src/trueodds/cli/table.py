@@ -9,7 +9,7 @@ import click
 from trueodds.cli import output
 from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import find_models, open_models
-from trueodds.cli.options import JSON, SEED, WEIGHT_KIND, data_options, pop_columns_of_models
+from trueodds.cli.options import JSON, NAMES, PAIRED, SEED, WEIGHT_KIND, data_options, pop_columns_of_models
 from trueodds.cli.settings import pop_settings, settings_options
 from trueodds.core.progress import ProgressBar
 
@@ -44,13 +44,8 @@ FORMATS = ("text", "markdown", "latex", "csv")
     help="Form of the table; latex needs the package booktabs.",
 )  # fmt: skip
 @click.option("--no-bold", is_flag=True, help="Do not compare the models, which is faster: no value is bold.")
-@click.option("--names", metavar="A,B,…", help="Names of the models. [default: the names of the files or columns]")
-@click.option(
-    "--paired/--unpaired",
-    default=None,
-    help="Whether to pair rows: by --question or --row-id, else in their order. [default: paired if the ids or the"
-    " outcomes are equal]",
-)
+@NAMES
+@PAIRED
 @JSON
 @WEIGHT_KIND
 @SEED

@@ -10,9 +10,8 @@ import click
 
 from trueodds.cli import output
 from trueodds.cli.messages import note_line
-from trueodds.cli.open_data import open_data
+from trueodds.cli.open_data import add_tallies, open_data
 from trueodds.cli.options import data_options, pop_columns
-from trueodds.cli.saved_files import add_tallies
 from trueodds.core.progress import ProgressBar
 
 

@@ -1,18 +1,28 @@
-"""trueodds apply: recalibrate the probabilities or confidences in a file by a saved calibrator."""
+"""trueodds fit and trueodds apply: fit a calibrator on a file, and recalibrate the predictions of another one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trueodds.cli import output, record_options
 from trueodds.cli.messages import note_line
-from trueodds.cli.options import READS_PROBS, TEXT_FILE_OPTIONS, pop_columns
-from trueodds.cli.saved_files import is_calibrator, is_tally
-from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, shorten
+from trueodds.cli.open_data import is_calibrator, is_tally, open_data
+from trueodds.cli.options import (
+    COLUMN_OPTIONS,
+    SEED,
+    TEXT_FILE_OPTIONS,
+    WEIGHT_KIND,
+    add_options,
+    data_options,
+    pop_columns,
+)
+from trueodds.cli.settings import pop_settings, settings_options
+from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, install_command, shorten
 from trueodds.core.progress import ProgressBar, report_in_rows
 
 if TYPE_CHECKING:
@@ -21,22 +31,54 @@ if TYPE_CHECKING:
 CORRECTNESS_CLASSES = ("wrong", "correct")  # of a calibrator of the confidence in an answer
 
 
-def _text_file_options(command: Any) -> Any:
-    """Add the options of text files."""
-    for option, option_settings in reversed(TEXT_FILE_OPTIONS):
-        command = click.option(option, **option_settings)(command)
-    return command
+@click.command(short_help="Fit a calibrator and save it for trueodds apply.")
+@data_options(has_mode=False)
+@click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    help=(
+        "Name of the calibrator: see trueodds list calibrators. auto selects one, confirms it on held-out rows, or"
+        " changes nothing."
+    ),
+)
+@click.option(
+    "--out",
+    required=True,
+    metavar="F",
+    help="File to save it to: JSON for trueodds apply, or an ONNX graph if it ends with .onnx.",
+)
+@WEIGHT_KIND
+@SEED
+@settings_options("calibrators")
+def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: str | None, **params: Any) -> None:
+    """Fit a calibrator and save it for trueodds apply.
+
+    Evaluate it on other rows: a calibrator always looks good on the rows it was fitted on.
+    """
+    method_settings, columns = pop_settings(params), pop_columns(params)
+    output.check_outputs(files, out=out)
+    import trueodds as to
+    from trueodds.calibrators import CALIBRATORS
+
+    CALIBRATORS.check(method, method_settings)
+    is_onnx = out.lower().endswith(".onnx")
+    if is_onnx and find_spec("onnx") is None:
+        raise InputError("TO524", "Writing ONNX needs onnx.", f"--out {out}", install_command("onnx"))
+    calibrator = to.fit(open_data(files, columns), method, rng=seed, weight_kind=weight_kind, **method_settings)
+    if is_onnx:
+        calibrator.to_onnx(out)
+    else:
+        calibrator.save(out)
+    lines = calibrator.summary().split("\n")
+    lines[len(lines) - len(calibrator.notes) :] = map(note_line, calibrator.notes)  # the summary ends with the notes
+    output.print_text("\n".join([*lines, out]))
 
 
 @click.command(short_help="Apply a saved calibrator to a file.")
 @click.argument("calibrator")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--probs", metavar="'p_*'", help="Columns of the probabilities. [default: p_*]")
-@click.option(
-    "--logits", metavar="'z_*'", is_flag=False, flag_value=READS_PROBS,
-    help="Columns of logits or log-probabilities, in place of --probs. Without a value: those of --probs, or the array"
-    " of an npz file that fits.",
-)  # fmt: skip
+@add_options((option, settings) for option, settings in COLUMN_OPTIONS if option in ("--probs", "--logits"))
 @click.option("--confidence", metavar="C", help="Column of the confidence in the chosen answer, in place of --probs.")
 @click.option("--percent", is_flag=True, help="Confidences are percentages (70 means 70 %), also in the output.")
 @click.option(
@@ -46,7 +88,7 @@ def _text_file_options(command: Any) -> Any:
 @click.option(
     "--sum-tolerance", type=float, metavar="X", help="Largest deviation of the sum of a row from 1 (rounded tables)."
 )
-@_text_file_options
+@add_options(TEXT_FILE_OPTIONS)
 @click.option("--out", required=True, metavar="F", help="The same rows with the new probabilities.")
 def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> None:
     """Apply a saved calibrator: write the file again, with recalibrated probabilities.

@@ -1,0 +1,214 @@
+"""trueodds measure, test and power: estimate a calibration error, test for one, and plan the sample size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trueodds.cli import gate, gate_values, output, record_options
+from trueodds.cli.costs import COST, check_takes_costs, read_costs
+from trueodds.cli.open_data import open_data
+from trueodds.cli.options import (
+    ESTIMATOR,
+    FAIL_ON,
+    FRACTION,
+    JSON,
+    LENS,
+    SEED,
+    TEST,
+    WEIGHT_KIND,
+    data_options,
+    pop_columns,
+)
+from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
+from trueodds.core.progress import ProgressBar
+
+
+@click.command(short_help="Estimate a calibration error or a score.")
+@data_options()
+@ESTIMATOR
+@LENS
+@COST
+@JSON
+@FAIL_ON
+@WEIGHT_KIND
+@SEED
+@settings_options("estimators")
+@click.pass_context
+def measure(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    estimator: str,
+    lens: str | None,
+    cost_path: str | None,
+    json_path: str | None,
+    fail_on: tuple[str, ...],
+    seed: int,
+    mode: str | None,
+    weight_kind: str | None,
+    **params: Any,
+) -> None:
+    """Estimate a calibration error or a score, with its interval and noise floor."""
+    method_settings, columns = pop_settings(params), pop_columns(params)
+    output.check_outputs(files, json=json_path)
+    import trueodds as to
+    from trueodds.estimators import ESTIMATORS
+
+    ESTIMATORS.check(estimator, method_settings, INTERVAL_SETTINGS)
+    gates = gate.parse_gates(fail_on, gate_values.measure_scope(estimator, method_settings))
+    if cost_path:
+        check_takes_costs(ESTIMATORS, estimator, "--estimator ")
+    takes_actions = ESTIMATORS.has_setting(estimator, "actions")
+    data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind, takes_actions=takes_actions)
+    method_settings |= costs
+    with record_options.name_question_in_errors(columns, costs=bool(cost_path)):
+        if gates:  # read the rows only once, although the notes on gates use them again
+            from trueodds.api.collect_or_tally import resolve_data
+
+            data = resolve_data(data, mode, weight_kind)
+        estimate = to.measure(
+            data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **method_settings
+        )
+    output.print_result(estimate.describe(), estimate.notes, estimate.to_dict(), json_path)
+    gate.evaluate_gates(
+        ctx,
+        gates,
+        gate_values.GatedEstimate(estimate),
+        estimate.notes,
+        lambda condition: gate_values.note_in_rows(condition, data, estimate.lens, method_settings.get("region")),
+    )
+
+
+@click.command(short_help="Test whether the predictions are calibrated.")
+@data_options()
+@TEST
+@LENS
+@COST
+@JSON
+@FAIL_ON
+@WEIGHT_KIND
+@SEED
+@settings_options("tests")
+@click.pass_context
+def test(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    name: str,
+    lens: str | None,
+    cost_path: str | None,
+    json_path: str | None,
+    fail_on: tuple[str, ...],
+    seed: int,
+    mode: str | None,
+    weight_kind: str | None,
+    **params: Any,
+) -> None:
+    """Test the null hypothesis that the predictions are calibrated."""
+    method_settings, columns = pop_settings(params), pop_columns(params)
+    output.check_outputs(files, json=json_path)
+    import trueodds as to
+    from trueodds.estimators import ESTIMATORS
+    from trueodds.hypotests import TESTS
+
+    TESTS.check(name, method_settings, ("region", "margin"))
+    gates = gate.parse_gates(fail_on, gate_values.test_scope(method_settings.get("margin")))
+    registry, costed_method, option = TESTS, name, "--test "
+    if name == "consistency":  # which passes the costs on to its statistic
+        registry, costed_method, option = ESTIMATORS, method_settings.get("statistic", "ece"), "--set statistic="
+    if cost_path:
+        check_takes_costs(registry, costed_method, option)
+    with ProgressBar() as progress, record_options.name_question_in_errors(columns, costs=bool(cost_path)):
+        takes_actions = registry.has_setting(costed_method, "actions")
+        data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind, takes_actions=takes_actions)
+        method_settings |= costs
+        verdict = to.test(
+            data,
+            name,
+            lens=lens,
+            rng=seed,
+            mode=mode,
+            weight_kind=weight_kind,
+            progress=progress,
+            **method_settings,
+        )
+    output.print_result(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)
+    gate.evaluate_gates(ctx, gates, gate_values.GatedVerdict(verdict), verdict.notes)
+
+
+@click.command(short_help="Plan a sample size, or compute the power of a test.")
+@data_options(has_mode=False)
+@TEST
+@click.option("--n", type=click.IntRange(min=1), help="Number of rows. [default: those of the file]")
+@click.option(
+    "--power", "target", type=FRACTION, default=0.8, show_default=True,
+    help="Target power.",
+)  # fmt: skip
+@click.option(
+    "--effect",
+    type=float,
+    metavar="X",
+    help="An error such as 0.03: compute its power, and the rows needed to detect it.",
+)
+@click.option(
+    "--width",
+    type=float,
+    metavar="X",
+    help="Compute the rows needed for an interval of this width: of --estimator, or of the calibration slope with"
+    " --test cox --set part=slope.",
+)
+@click.option(
+    "--estimator", default="ece", show_default=True, help="Estimator of the interval: see trueodds list estimators."
+)
+@click.option("--alpha", type=FRACTION, default=0.05, show_default=True, help="Significance level.")
+@LENS
+@JSON
+@WEIGHT_KIND
+@SEED
+@settings_options("tests", omitted=("--margin",))
+def power(
+    files: tuple[str, ...],
+    name: str,
+    n: int | None,
+    target: float,
+    effect: float | None,
+    width: float | None,
+    estimator: str,
+    alpha: float,
+    lens: str | None,
+    json_path: str | None,
+    seed: int,
+    weight_kind: str | None,
+    **params: Any,
+) -> None:
+    """Plan a sample size: the error that a test detects with n rows, or the rows for an error or an interval width."""
+    method_settings, columns = pop_settings(params), pop_columns(params)
+    output.check_outputs(files, json=json_path)
+    import trueodds as to
+    from trueodds.estimators import ESTIMATORS
+    from trueodds.hypotests import TESTS
+    from trueodds.hypotests._power.power import PLAN_SETTINGS
+
+    if width is None or name == "cox":
+        TESTS.check(name, method_settings, ("region", *PLAN_SETTINGS))
+    else:
+        ESTIMATORS.check(estimator, method_settings, ("region", "aggregate"))
+    with ProgressBar() as progress:
+        result = to.power(
+            open_data(files, columns),
+            name,
+            n=n,
+            power=target,
+            effect=effect,
+            width=width,
+            alpha=alpha,
+            lens=lens,
+            estimator=estimator,
+            weight_kind=weight_kind,
+            rng=seed,
+            progress=progress,
+            **method_settings,
+        )
+    output.print_result(result.describe(), result.notes, result.to_dict(), json_path)

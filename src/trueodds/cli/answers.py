@@ -82,7 +82,7 @@ def answers(
     level: float,
     json_path: str | None,
     fail_on: tuple[str, ...],
-    seed: int,
+    rng: int,
     **params: Any,
 ) -> None:
     """Evaluate a language model's answers: coverage, accuracy, and how useful the confidence is.
@@ -114,13 +114,13 @@ def answers(
             at=list(dict.fromkeys((*REPORTED_COVERAGES, answer_set.coverage, *gate_values.requested_coverages(gates)))),
             resamples=CURVE_RESAMPLES,
             level=level,
-            rng=seed,
+            rng=rng,
         )
         threshold = None if max_risk is None else answer_set.threshold(max_risk=max_risk, level=level)
         progress(0.6, "measuring")
-        measures = _measure_answers(answer_set.predictions, min_prob, level, seed)
+        measures = _measure_answers(answer_set.predictions, min_prob, level, rng)
         if curve is not None:
-            _save_risk_curve(answer_set, curve, level, seed)
+            _save_risk_curve(answer_set, curve, level, rng)
         cell_notes = () if out is None else _write_predictions(answer_set, out)
     results = (answer_set, *measures, *([] if threshold is None else [threshold]))
     notes = list(dict.fromkeys(note for result in results for note in result.notes))

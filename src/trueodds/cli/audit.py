@@ -71,18 +71,9 @@ def audit(
     html_path: str | None,
     json_path: str | None,
     is_brief: bool,
-    alpha: float,
-    seed: int,
-    level: float,
-    resamples: int | None,
-    weight_kind: str | None,
-    crossings: int,
-    max_groups: int | None,
-    min_effect: float,
     cost_path: str | None,
     fail_on: tuple[str, ...],
     accept_unexamined: bool,
-    mode: str | None,
     **params: Any,
 ) -> None:
     """Audit the calibration of predictions: estimate the errors, test them, and confirm a recalibration.
@@ -94,29 +85,15 @@ def audit(
     if any(condition.group for condition in gates) and "group" not in columns and not any(map(is_tally, files)):
         raise InputError("TO610", "No group column is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.check_outputs(files, html=html_path, json=json_path)
-    check_crossings(files, columns, crossings)
+    check_crossings(files, columns, params["crossings"])
     with ProgressBar() as progress, record_options.name_question_in_errors(columns, costs=cost_path is not None):
-        data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
-        computed_values = ComputedGateValues(
-            data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed}, crossings, max_groups
-        )
+        data, costs = read_costs(open_data(files, columns), cost_path, params["mode"], params["weight_kind"])
+        settings = {name: params[name] for name in ("mode", "weight_kind", "level", "rng")}
+        computed_values = ComputedGateValues(data, settings, params["crossings"], params["max_groups"])
         computed_values.prepare(gates)
         from trueodds.reports import audit as audit_data
 
-        audit_result = audit_data(
-            data,
-            alpha=alpha,
-            level=level,
-            rng=seed,
-            resamples=resamples,
-            mode=mode,
-            weight_kind=weight_kind,
-            crossings=crossings,
-            max_groups=max_groups,
-            min_effect=min_effect,
-            progress=progress,
-            **costs,
-        )
+        audit_result = audit_data(data, progress=progress, **params, **costs)
         report = audit_result.to_dict()
     try:  # the files first, because a reader such as `head` may close stdout
         if html_path is not None:

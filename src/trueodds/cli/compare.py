@@ -52,14 +52,9 @@ def compare(
     files: tuple[str, ...],
     estimator: str | None,
     names: str | None,
-    paired: bool | None,
-    null: str,
-    lens: str | None,
     html_path: str | None,
     json_path: str | None,
     fail_on: tuple[str, ...],
-    seed: int,
-    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Compare the errors or scores of two models, or rank several models.
@@ -93,16 +88,9 @@ def compare(
     gates = gate.parse_gates(fail_on, gate_values.compare_scope(estimator or DEFAULT_ESTIMATOR, method_settings))
     with ProgressBar() as progress:
         models = open_models(located_models, progress)
-        settings_used: dict[str, Any] = {
-            "lens": lens,
-            "null": null,
-            "paired": paired,
-            "names": model_names,
-            "rng": seed,
-        } | method_settings
         estimator_args = [] if estimator is None else [estimator]
         positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
-        comparison = compare_models(*positional, weight_kind=weight_kind, **settings_used)
+        comparison = compare_models(*positional, names=model_names, **(params | method_settings))
         if html_path is not None:
             notes = tuple(replace(note, text=spell_options(note.text)) for note in comparison.notes)
             replace(comparison, notes=notes).to_html(dict(zip(model_names, models, strict=True)), html_path)

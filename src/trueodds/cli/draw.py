@@ -65,10 +65,6 @@ def draw(
     dpi: str | None,
     style: str | None,
     width: str | None,
-    lens: str | None,
-    seed: int,
-    mode: str | None,
-    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Draw a calibration diagram, or save the data behind it."""
@@ -103,9 +99,7 @@ def draw(
     data = open_models_by_name(files, columns) if per_file else open_data(files, columns)
     if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.has_setting(diagram, "n_queries"):
         method_settings = {"n_queries": n_queries} | method_settings  # of records, with those not answered
-    result = to.draw(
-        data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **presentation, **method_settings
-    )
+    result = to.draw(data, diagram, **params, **presentation, **method_settings)
     result = result.less(*without)
     if suffix in _PICTURE_SUFFIXES:
         result.save(out, style=style, width=None if width is None else parse_value(width))

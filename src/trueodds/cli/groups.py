@@ -90,16 +90,9 @@ def groups(
     /,
     files: tuple[str, ...],
     estimator: str,
-    crossings: int,
-    max_groups: int | None,
-    against: str,
-    min_effect: float,
-    lens: str | None,
     json_path: str | None,
     fail_on: tuple[str, ...],
     accept_unexamined: bool,
-    seed: int,
-    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Estimate and test the calibration error of every group, jointly, and the gaps between groups.
@@ -113,7 +106,7 @@ def groups(
         raise InputError("TO403", "The joint test of groups needs the rows.", f"{tally}, a tally", fix)
     if "group" not in columns:
         raise InputError("TO601", "No group column is named.", "no --group", "Add --group C for every such column.")
-    check_crossings(files, columns, crossings)
+    check_crossings(files, columns, params["crossings"])
     from trueodds.api.by_group import by_group
     from trueodds.estimators import ESTIMATORS
 
@@ -121,18 +114,8 @@ def groups(
         estimator, method_settings, [name for name in INTERVAL_SETTINGS if name not in ("region", "resample")]
     )
     gates = gate.parse_gates(fail_on, gate_values.groups_scope(estimator, method_settings))
-    settings_used: dict[str, Any] = {
-        "lens": lens,
-        "crossings": crossings,
-        "max_groups": max_groups,
-        "min_effect": min_effect,
-        "against": against,
-        "rng": seed,
-    } | method_settings
     with ProgressBar() as progress:
-        group_results = by_group(
-            open_data(files, columns), estimator, weight_kind=weight_kind, progress=progress, **settings_used
-        )
+        group_results = by_group(open_data(files, columns), estimator, progress=progress, **(params | method_settings))
     text = group_results.describe().replace("in `.gaps` and in the JSON", "with --json")
     output.print_result(text, group_results.notes, group_results.to_dict(), json_path)
     gate.evaluate_gates(

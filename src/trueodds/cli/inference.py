@@ -41,13 +41,9 @@ def measure(
     /,
     files: tuple[str, ...],
     estimator: str,
-    lens: str | None,
     cost_path: str | None,
     json_path: str | None,
     fail_on: tuple[str, ...],
-    seed: int,
-    mode: str | None,
-    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Estimate a calibration error or a score, with its interval and noise floor."""
@@ -61,16 +57,15 @@ def measure(
     if cost_path:
         check_takes_costs(ESTIMATORS, estimator, "--estimator ")
     takes_actions = ESTIMATORS.has_setting(estimator, "actions")
-    data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind, takes_actions=takes_actions)
+    reading = params["mode"], params["weight_kind"]
+    data, costs = read_costs(open_data(files, columns), cost_path, *reading, takes_actions=takes_actions)
     method_settings |= costs
     with record_options.name_question_in_errors(columns, costs=bool(cost_path)):
         if gates:  # read the rows only once, although the notes on gates use them again
             from trueodds.api.collect_or_tally import resolve_data
 
-            data = resolve_data(data, mode, weight_kind)
-        estimate = to.measure(
-            data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **method_settings
-        )
+            data = resolve_data(data, *reading)
+        estimate = to.measure(data, estimator, **params, **method_settings)
     output.print_result(estimate.describe(), estimate.notes, estimate.to_dict(), json_path)
     gate.evaluate_gates(
         ctx,
@@ -97,13 +92,9 @@ def test(
     /,
     files: tuple[str, ...],
     name: str,
-    lens: str | None,
     cost_path: str | None,
     json_path: str | None,
     fail_on: tuple[str, ...],
-    seed: int,
-    mode: str | None,
-    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Test the null hypothesis that the predictions are calibrated."""
@@ -122,18 +113,10 @@ def test(
         check_takes_costs(registry, costed_method, option)
     with ProgressBar() as progress, record_options.name_question_in_errors(columns, costs=bool(cost_path)):
         takes_actions = registry.has_setting(costed_method, "actions")
-        data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind, takes_actions=takes_actions)
+        reading = params["mode"], params["weight_kind"]
+        data, costs = read_costs(open_data(files, columns), cost_path, *reading, takes_actions=takes_actions)
         method_settings |= costs
-        verdict = to.test(
-            data,
-            name,
-            lens=lens,
-            rng=seed,
-            mode=mode,
-            weight_kind=weight_kind,
-            progress=progress,
-            **method_settings,
-        )
+        verdict = to.test(data, name, progress=progress, **params, **method_settings)
     output.print_result(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)
     gate.evaluate_gates(ctx, gates, gate_values.GatedVerdict(verdict), verdict.notes)
 
@@ -143,7 +126,7 @@ def test(
 @TEST
 @click.option("--n", type=click.IntRange(min=1), help="Number of rows. [default: those of the file]")
 @click.option(
-    "--power", "target", type=FRACTION, default=0.8, show_default=True,
+    "--power", type=FRACTION, default=0.8, show_default=True,
     help="Target power.",
 )  # fmt: skip
 @click.option(
@@ -168,21 +151,7 @@ def test(
 @WEIGHT_KIND
 @SEED
 @settings_options("tests", omitted=("--margin",))
-def power(
-    files: tuple[str, ...],
-    name: str,
-    n: int | None,
-    target: float,
-    effect: float | None,
-    width: float | None,
-    estimator: str,
-    alpha: float,
-    lens: str | None,
-    json_path: str | None,
-    seed: int,
-    weight_kind: str | None,
-    **params: Any,
-) -> None:
+def power(files: tuple[str, ...], name: str, json_path: str | None, **params: Any) -> None:
     """Plan a sample size: the error that a test detects with n rows, or the rows for an error or an interval width."""
     method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, json=json_path)
@@ -191,24 +160,10 @@ def power(
     from trueodds.hypotests import TESTS
     from trueodds.hypotests._power.power import PLAN_SETTINGS
 
-    if width is None or name == "cox":
+    if params["width"] is None or name == "cox":
         TESTS.check(name, method_settings, ("region", *PLAN_SETTINGS))
     else:
-        ESTIMATORS.check(estimator, method_settings, ("region", "aggregate"))
+        ESTIMATORS.check(params["estimator"], method_settings, ("region", "aggregate"))
     with ProgressBar() as progress:
-        result = to.power(
-            open_data(files, columns),
-            name,
-            n=n,
-            power=target,
-            effect=effect,
-            width=width,
-            alpha=alpha,
-            lens=lens,
-            estimator=estimator,
-            weight_kind=weight_kind,
-            rng=seed,
-            progress=progress,
-            **method_settings,
-        )
+        result = to.power(open_data(files, columns), name, progress=progress, **params, **method_settings)
     output.print_result(result.describe(), result.notes, result.to_dict(), json_path)

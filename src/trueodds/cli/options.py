@@ -14,8 +14,9 @@ from trueodds.core.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+# Options whose name as a parameter is that of the Python function are passed to it as they are.
 FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True)
-SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+SEED = click.option("--seed", "rng", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 LENS = click.option(
     "--lens", help="Examined probability: confidence, positive, classwise, canonical, class:NAME, top-2, …"
 )
@@ -208,8 +209,9 @@ def pop_columns_of_models(params: dict[str, Any]) -> list[dict[str, Any]]:
     Returns the settings of `read` for each --probs or --logits, as `pop_columns` does for a command with one model.
     """
     values_of_keyword = [params.pop(keyword) or (None,) for keyword in _MODEL_KEYWORDS]
+    shared = {keyword: params.pop(keyword) for keyword in _COLUMN_KEYWORDS if keyword in params}
     return [
-        pop_columns(params | dict(zip(_MODEL_KEYWORDS, values, strict=True)))
+        pop_columns(shared | dict(zip(_MODEL_KEYWORDS, values, strict=True)))
         for values in itertools.product(*values_of_keyword)
     ]
 

@@ -51,7 +51,7 @@ CORRECTNESS_CLASSES = ("wrong", "correct")  # of a calibrator of the confidence 
 @WEIGHT_KIND
 @SEED
 @settings_options("calibrators")
-def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: str | None, **params: Any) -> None:
+def fit(files: tuple[str, ...], method: str, out: str, **params: Any) -> None:
     """Fit a calibrator and save it for trueodds apply.
 
     Evaluate it on other rows: a calibrator always looks good on the rows it was fitted on.
@@ -65,7 +65,7 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
     is_onnx = out.lower().endswith(".onnx")
     if is_onnx and find_spec("onnx") is None:
         raise InputError("TO524", "Writing ONNX needs onnx.", f"--out {out}", install_command("onnx"))
-    calibrator = to.fit(open_data(files, columns), method, rng=seed, weight_kind=weight_kind, **method_settings)
+    calibrator = to.fit(open_data(files, columns), method, **params, **method_settings)
     if is_onnx:
         calibrator.to_onnx(out)
     else:

@@ -58,10 +58,7 @@ def table(
     table_format: str,
     no_bold: bool,
     names: str | None,
-    paired: bool | None,
     json_path: str | None,
-    seed: int,
-    weight_kind: str | None,
     **params: Any,
 ) -> None:
     """Evaluate several models by several measures, as a table for a paper.
@@ -88,10 +85,8 @@ def table(
             list(lenses) or None,
             by=by,
             bold=False if no_bold else None,
-            paired=paired,
-            weight_kind=weight_kind,
-            rng=seed,
             progress=progress,
+            **params,
             **settings,
         )
     if json_path is not None:

@@ -36,15 +36,7 @@ from trueodds.core.progress import ProgressBar
     metavar="F",
     help="File that keeps the sums so far; after an interruption the same command resumes from it.",
 )
-def tally(
-    files: tuple[str, ...],
-    out: str,
-    resume: str | None,
-    lenses: tuple[str, ...],
-    grid: int | None,
-    bins: int,
-    **params: Any,
-) -> None:
+def tally(files: tuple[str, ...], out: str, resume: str | None, **params: Any) -> None:
     """Tally rows into a small, mergeable file that audit, measure and test can read."""
     columns = pop_columns(params)
     output.check_outputs(files, out=out, resume=resume)
@@ -54,7 +46,7 @@ def tally(
         from trueodds.io.source import Source
         from trueodds.tallies import tally_sums
 
-        result = to.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress)
+        result = to.tally(data, resume=resume, progress=progress, **params)
         tally_sums.save(result, out)
     if resume is not None:
         Path(resume).unlink(missing_ok=True)  # its sums are in the tally

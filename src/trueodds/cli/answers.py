@@ -145,7 +145,6 @@ def answers(
 
 
 def _measure_answers(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:
-    """Return the error in bins of 100 rows and the Behavioral Alignment Score."""
     import trueodds as to
 
     settings: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
@@ -245,7 +244,6 @@ def _is_inside_tie(risk: SelectiveRisk, coverage: float) -> bool:
 
 
 def _error_rate_limits(answer_set: Answers, risk: SelectiveRisk) -> tuple[float, float]:
-    """Return the confidence limits of the error rate of all answers."""
     index = risk.at["coverage"].tolist().index(answer_set.coverage)
     return float(risk.at["low"][index]), float(risk.at["high"][index])
 
@@ -303,7 +301,6 @@ def _overall_accuracy(answer_set: Answers, risk: SelectiveRisk) -> float | None:
 
 
 def _mean_confidence(preds: Predictions) -> float:
-    """Return the mean confidence in the answers."""
     from trueodds.lenses.lens_by_name import as_lens
 
     (view,) = as_lens("confidence").views(preds)
@@ -311,7 +308,6 @@ def _mean_confidence(preds: Predictions) -> float:
 
 
 def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) -> None:
-    """Save the risk-coverage curve as JSON, CSV or a figure, by the suffix of the path."""
     from trueodds.diagrams.selective_risk import RiskCoverage
     from trueodds.io.write import write_columns
     from trueodds.lenses.lens_by_name import as_lens

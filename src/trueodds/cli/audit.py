@@ -113,7 +113,6 @@ def audit(
 
 
 def _print_report(report: Mapping[str, Any], *, is_brief: bool) -> None:
-    """Print the report as text, whole or brief."""
     from trueodds.reports.text import terminal
 
     render = terminal.render_brief if is_brief else terminal.render_text
@@ -153,7 +152,6 @@ class ComputedGateValues:
                     raise
 
     def measure(self, condition: gate.Gate) -> Estimate:
-        """Return the estimate that a gate bounds."""
         key = condition.name, condition.lens
         if key not in self._estimates:
             import trueodds as to

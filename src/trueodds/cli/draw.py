@@ -139,7 +139,6 @@ def _check_rotatable(diagram: str, out: str, suffix: str) -> None:
 
 
 def _list_suffixes(diagram: str) -> str:
-    """Return the suffixes of the files that this diagram can be saved as."""
     is_rotatable = diagram in _ROTATABLE_DIAGRAMS
     return " ".join(suffix for suffix in _PICTURE_SUFFIXES + _TABLE_SUFFIXES if suffix != ".html" or is_rotatable)
 

@@ -55,7 +55,6 @@ def print_error(error: InputError) -> int:
 
 
 def as_input_error(problem: BaseException) -> InputError:
-    """Convert any exception to an error with a code."""
     if isinstance(problem, InputError):
         return problem
     if isinstance(problem, OSError):
@@ -134,7 +133,6 @@ def _convert_unknown_option(problem: click.NoSuchOption, command: str, fix: str)
 
 
 def _options_with_synonym(problem: click.NoSuchOption) -> list[str]:
-    """Return the options of the command of which the unknown option is a synonym."""
     command = problem.ctx.command if problem.ctx else None
     options = {opt for param in command.params for opt in param.opts if opt.startswith("--")} if command else set()
     word = normalize_name(problem.option_name)
@@ -151,7 +149,6 @@ def _options_with_synonym(problem: click.NoSuchOption) -> list[str]:
 
 
 def _commands_with_option(problem: click.NoSuchOption) -> list[str]:
-    """Return the other commands that have this option."""
     root = problem.ctx.find_root().command if problem.ctx else None
     commands = root.commands if isinstance(root, click.Group) else {}
     return [

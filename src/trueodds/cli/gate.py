@@ -68,7 +68,6 @@ class Scope:
 
     @property
     def gated_names(self) -> list[str]:
-        """The names that a gate may bound."""
         return [*(self.estimators or ()), *self.numbers]
 
 
@@ -132,20 +131,16 @@ class Gate:
 
     @property
     def base_name(self) -> str:
-        """The name without the coverage of a risk."""
         return self.name.partition("@")[0]
 
     def fails(self, number: float) -> bool:
-        """Return whether the gate fails for this number."""
         return _OPERATORS[self.operator](number, self.limit)
 
     @property
     def fails_above(self) -> bool:
-        """Whether large numbers fail."""
         return self.operator in (">", ">=")
 
     def not_evaluable_error(self, got: str, fix: str) -> InputError:
-        """Return the error of a gate that cannot be evaluated and therefore does not pass."""
         return InputError("TO611", f"--fail-on {self.text!r} cannot be evaluated.", got, fix)
 
 
@@ -279,18 +274,22 @@ def _require_examined_groups(gate: Gate, result: GatedResult, *, fails: bool) ->
     if gate.group != WORST_GROUP and gate.name not in GATES_ON_ALL_GROUPS:
         return
     labels = [group["label"] for group in result.unexamined]
-    more = f" and {len(labels) - MAX_NAMED_GROUPS:,} more" if len(labels) > MAX_NAMED_GROUPS else ""
     raise InputError(
         "TO612",
         f"--fail-on {gate.text!r} could not be checked: {len(labels):,} of {result.n_groups:,} groups were not"
         " examined.",
-        f"{', '.join(labels[:MAX_NAMED_GROUPS])}{more}",
+        list_groups(labels),
         f"{_examine_remedy(result.unexamined)} Or accept this by --accept-unexamined.",
     )
 
 
+def list_groups(labels: Sequence[str]) -> str:
+    """Return the first labels as text, and how many more there are."""
+    more = f" and {len(labels) - MAX_NAMED_GROUPS:,} more" if len(labels) > MAX_NAMED_GROUPS else ""
+    return f"{', '.join(labels[:MAX_NAMED_GROUPS])}{more}"
+
+
 def unexamined_group_error(gate: Gate, group: Mapping[str, Any]) -> InputError:
-    """Return the error of a gate on a group that exists and was not examined."""
     from trueodds.hypotests.group_results import NO_WEIGHT
 
     return InputError(
@@ -302,7 +301,6 @@ def unexamined_group_error(gate: Gate, group: Mapping[str, Any]) -> InputError:
 
 
 def _examine_remedy(unexamined: Sequence[Mapping[str, Any]]) -> str:
-    """Return how to have groups examined."""
     from trueodds.hypotests.group_results import NO_WEIGHT
 
     if all(group["reason"] == NO_WEIGHT for group in unexamined):
@@ -395,7 +393,6 @@ def is_lens(name: str) -> bool:
 
 
 def _value_range(gate: Gate, scope: Scope) -> tuple[float, float]:
-    """Return the smallest and the largest value that the number can have."""
     if gate.name in ("statistic", "effect"):
         return -math.inf, math.inf
     if gate.base_name in scope.numbers and gate.name != "difference":

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trueodds.cli.gate import (
-    MAX_NAMED_GROUPS,
     RISK,
     VALUE_AND_ENDS,
     VALUE_PART,
@@ -20,6 +19,7 @@ from trueodds.cli.gate import (
     Gate,
     Scope,
     is_lens,
+    list_groups,
     make_default_estimator,
     make_estimator,
     unexamined_group_error,
@@ -118,7 +118,6 @@ class GatedVerdict:
     verdict: Verdict
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """Return the p-value, the statistic or the effect."""
         if gate.name == "pvalue":
             _check_min_pvalue(gate, self.verdict.min_pvalue, gate.limit)
         number: float | None = getattr(self.verdict, gate.name)
@@ -141,7 +140,6 @@ class GatedComparison:
     comparison: Comparison
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """Return the difference, an end of its interval, or its p-value."""
         comparison = self.comparison
         if gate.name == "pvalue":
             _check_min_pvalue(gate, comparison.min_pvalue, gate.limit)
@@ -163,16 +161,13 @@ class GatedGroups:
 
     @property
     def unexamined(self) -> Sequence[Mapping[str, Any]]:
-        """The groups that exist and were not examined, as JSON objects."""
         return [group.to_dict() for group in self.by_group.unexamined]
 
     @property
     def n_groups(self) -> int:
-        """The number of groups, examined or not."""
         return len(self.by_group.groups) + len(self.by_group.unexamined)
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """Return the error of a group, of the one nearest to failing, or of all rows; or the family-wise p-value."""
         min_pvalue = float(self.by_group.settings["min_pvalue"])
         if gate.name == "pvalue":
             _check_min_pvalue(gate, min_pvalue, gate.limit)
@@ -182,7 +177,6 @@ class GatedGroups:
         return find_group_number(gate, self.estimates_of_groups(gate), self.unexamined)
 
     def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
-        """Return the estimate of every group."""
         return {group.label: group.estimate for group in self.by_group.groups}
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
@@ -209,7 +203,6 @@ class GatedAnswers:
     measures: Sequence[Estimate]  # RMSCE and BAS
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """Return accuracy, coverage, mean confidence, selective risk, or one of the two estimates."""
         for estimate in self.measures:
             if estimate.estimator == gate.name:
                 return GatedEstimate(estimate).number(gate)
@@ -235,13 +228,11 @@ class GatedAudit:
 
     @property
     def unexamined(self) -> Sequence[Mapping[str, Any]]:
-        """The groups that exist and were not examined, as JSON objects."""
         among_groups = self.report.get("among_groups") or {}
         return among_groups.get("unexamined") or ()
 
     @property
     def n_groups(self) -> int:
-        """The number of groups, examined or not."""
         return len(self.report.get("groups") or ()) + len(self.unexamined)
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
@@ -263,7 +254,6 @@ class GatedAudit:
         return GatedEstimate(self.measure(gate)).number(gate)
 
     def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
-        """Return the estimate of every group: of the ECE as the audit reports it, else computed for the gate."""
         if gate.name != "ece":
             return self.measure_groups(gate)
         return {group["label"]: _group_estimate_from_json(group) for group in self.report.get("groups") or ()}
@@ -394,7 +384,6 @@ def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
 
 
 def requested_coverages(gates: Sequence[Gate]) -> list[float]:
-    """Return the coverages whose risk is requested."""
     return [gate.coverage for gate in gates if gate.coverage is not None]
 
 
@@ -424,9 +413,8 @@ def _require_enough_draws(gate: Gate, groups: Sequence[tuple[str, float | None]]
     """
     labels = [label for label, pvalue in groups if pvalue is not None and pvalue <= smallest * (1 + 1e-9)]
     if labels:
-        more = f" and {len(labels) - MAX_NAMED_GROUPS:,} more" if len(labels) > MAX_NAMED_GROUPS else ""
         raise gate.not_evaluable_error(
-            f"more extreme than all null draws: {', '.join(labels[:MAX_NAMED_GROUPS])}{more}; so many groups need more",
+            f"more extreme than all null draws: {list_groups(labels)}; so many groups need more",
             "Give more --resamples, for example ten times as many.",
         )
 

@@ -91,7 +91,6 @@ def explain(codes: tuple[str, ...]) -> None:
 
 
 def format_code(code: Code, width: int) -> str:
-    """Format the meaning of a code and the remedy as wrapped text."""
     lines = [f"{code.name} ({code.kind})"]
     for paragraph in (plain_text(code.meaning), f"What to do: {plain_text(code.remedy)}"):
         lines += textwrap.wrap(paragraph, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
@@ -99,7 +98,6 @@ def format_code(code: Code, width: int) -> str:
 
 
 def _suggest_codes(text: str) -> str:
-    """Return the remedy for an unknown code: similar codes, or how a code looks."""
     near_codes = find_near_codes(text)
     if near_codes:
         return f"Did you mean {' or '.join(near_codes)}?"

@@ -104,7 +104,6 @@ def _spell_code_in_audit(code: str) -> str:
 
 
 def spell_error(error: InputError) -> InputError:
-    """Return the same error with options in place of arguments."""
     problem, got, fix = (spell_options(text) for text in (error.problem, error.got, error.fix))
     option = got.partition(" ")[0]
     # Where a column is missing, the remedy lists those that exist.

@@ -178,7 +178,6 @@ def _stem(file: str) -> str:
 
 
 def _is_number(name: str) -> bool:
-    """Return whether the name of a file is a finite number, such as that of an epoch."""
     try:
         return isfinite(float(name))
     except ValueError:
@@ -223,7 +222,6 @@ def _start_spark(master: str | None) -> None:
 
 
 def add_tallies(files: Sequence[str]) -> Any:
-    """Return the sum of saved tallies."""
     from trueodds.tallies import tally_reader
 
     refuse_repeated(files)
@@ -283,14 +281,12 @@ def is_tally(path: str) -> bool:
 
 
 def is_calibrator(path: str) -> bool:
-    """Return whether a file is a saved calibrator, by its schema."""
     from trueodds.core.json_files import read_schema_family
 
     return path.endswith(".json") and read_schema_family(path) == "trueodds.calibrator"
 
 
 def refuse_calibrators(files: Sequence[str]) -> None:
-    """Raise TO603 for a calibrator among the files of predictions."""
     for file in files:
         if is_calibrator(file):
             fix = f"Apply it to predictions, and name the result: trueodds apply {file} FILE --out F."

@@ -191,7 +191,6 @@ def refuse_repeated_options(command: click.Command, ctx: click.Context, args: Se
 
 
 def _repeated_option_remedy(command: click.Command, option: str, values: Sequence[str]) -> str:
-    """Return the remedy for an option with a single value that was given several."""
     if option == "--estimator" and command.name in ("measure", "compare"):
         return f"For several measures use trueodds table FILE {' '.join(f'--measure {value}' for value in values)}."
     if option.lstrip("-") in _MODEL_KEYWORDS:
@@ -261,7 +260,6 @@ def _check_columns(columns: Mapping[str, Any], needs_outcome: bool) -> None:
 
 
 def _check_partner(columns: Mapping[str, Any], name: str, partner: str) -> None:
-    """Raise TO601 if an option is used without its partner."""
     if name in columns and partner not in columns:
         raise InputError(
             "TO601",

@@ -90,7 +90,6 @@ def save_text(path: str, text: str) -> None:
 
 
 def print_written(path: str) -> None:
-    """Print on stderr that a file was written."""
     print_text(f"{path} written", err=True)
 
 
@@ -177,7 +176,6 @@ def uses_colors(stream: Any = None) -> bool:
 
 
 def colorize(piece: str, role: str) -> str:
-    """Return a piece of the report in the color of its role."""
     return click.style(piece, **_COLORS.get(role, {}))
 
 

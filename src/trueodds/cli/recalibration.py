@@ -238,14 +238,12 @@ def _apply_to_records(
 
 
 def _print_applied(calibrator: Any, rows_written: int, out: str, notes: Sequence[Any]) -> None:
-    """Print what was applied, the number of rows, and notes on them."""
     output.print_text(f"{calibrator.describe()}\n{rows_written:,} rows written to {out}")
     for note in notes:
         output.print_text(f"  {note_line(note)}")
 
 
 def _check_is_for_confidence(calibrator: Any, columns: dict[str, Any]) -> None:
-    """Raise TO607 if a calibrator of class probabilities is applied to a confidence."""
     if tuple(calibrator.classes) != CORRECTNESS_CLASSES:
         raise InputError(
             "TO607",

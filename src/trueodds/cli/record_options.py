@@ -107,7 +107,6 @@ def _missing_partner_error(
 
 
 def has_record_options(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
-    """Return whether the options specify records of answers."""
     return any(name in columns for name in RECORD_KEYWORDS) or (
         "confidence" in columns and "predicted" not in columns and _look_like_records(files, columns)
     )
@@ -131,7 +130,6 @@ def _look_like_records(files: Sequence[str], columns: Mapping[str, Any]) -> bool
 
 
 def _all_end_with(files: Sequence[str], suffixes: str | tuple[str, ...]) -> bool:
-    """Return whether every file has one of the suffixes, in whatever case."""
     return all(file.lower().endswith(suffixes) for file in files)
 
 
@@ -149,7 +147,6 @@ def has_records_to_recalibrate(files: Sequence[str], columns: Mapping[str, Any])
 
 
 def read_answer_set(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
-    """Read the answers in these files."""
     from trueodds.io.answers import read_answers
 
     settings = {"options" if name == "logprobs" else name: value for name, value in columns.items()}

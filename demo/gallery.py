@@ -112,6 +112,7 @@ def load_predictions(data: str) -> GalleryPredictions:
             np.array(["win", "tie", "loss"])[games["label"]],
             np.stack([games[name] for name in ("prob1", "probtie", "prob2")], axis=1),
             classes=("win", "tie", "loss"),
+            group={"league": games["league"]},
             sum_tolerance=1e-3,
         ),
         emotion=to.Predictions.from_logits(speech["labels_tst"], speech["logits_tst"]),
@@ -158,6 +159,7 @@ def single_probability_pictures(preds: GalleryPredictions) -> Iterator[Picture]:
     yield make_picture("calibration_belt", adult, "adult", "calibration_belt", **BELT)
     yield make_picture("cumulative", vgg16, "vgg16", "cumulative")
     yield make_picture("selective_risk", vgg16, "vgg16", "selective_risk")
+    yield make_picture("groups", preds.soccer, "soccer", "groups", lens="class:win")
 
 
 def vector_pictures(preds: GalleryPredictions) -> Iterator[Picture]:

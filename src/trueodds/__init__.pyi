@@ -11,6 +11,7 @@ from .api.displays import ConfidenceHistogramDisplay as ConfidenceHistogramDispl
 from .api.displays import CorpDisplay as CorpDisplay
 from .api.displays import CumulativeDisplay as CumulativeDisplay
 from .api.displays import DecisionCurveDisplay as DecisionCurveDisplay
+from .api.displays import GroupsDisplay as GroupsDisplay
 from .api.displays import LloPosteriorDisplay as LloPosteriorDisplay
 from .api.displays import MclloParametersDisplay as MclloParametersDisplay
 from .api.displays import MurphyDisplay as MurphyDisplay

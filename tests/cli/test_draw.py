@@ -170,3 +170,17 @@ def test_a_setting_that_is_no_option_is_passed_with_set(workdir):
     assert result.exit_code == 2
     assert "--set baseline=VALUE" in result.output
     assert ran("test", "after.csv", "--test", "mcllo", "--set", "baseline=1").exit_code == 0
+
+
+def test_groups_are_drawn_of_the_named_columns_and_by_no_other_diagram(workdir):
+    header, *lines = (workdir / "after.csv").read_text(encoding="utf-8").splitlines()
+    lines = [f"{line},{'ab'[i % 2]}" for i, line in enumerate(lines)]
+    (workdir / "sites.csv").write_text("\n".join([f"{header},site", *lines]) + "\n", encoding="utf-8")
+    draw = ("draw", "sites.csv", "--out", "g.json", "--diagram")
+    result = ran(*draw, "groups", "--group", "site", "--resamples", "99")
+    assert result.exit_code == 0, result.output
+    assert json.loads((workdir / "g.json").read_text(encoding="utf-8"))["table"]["value"] == ["a", "b", "all rows"]
+    for words, code in ((("groups",), "TO601"), (("corp", "--group", "site"), "TO603")):
+        refusal = ran(*draw, *words)
+        assert refusal.exit_code == 2
+        assert code in refusal.output

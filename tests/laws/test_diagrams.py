@@ -37,8 +37,16 @@ def classes(k, n=90, seed=0):
     return y, P, rng.integers(0, 3, n).astype(float)
 
 
+def grouped(rows):
+    """The rows with a group column that depends neither on their order nor on that of the classes."""
+    certainty = np.where(rows.P.max(axis=1) > 0.6, "sure", "unsure")
+    return to.Predictions(rows.y, rows.P, weight=rows.weight, group={"certainty": certainty})
+
+
 def drawn(name, rows, **settings):
     """A model of its own, named as an epoch is, which other diagrams do not mind."""
+    if DIAGRAMS.load(name).needs_groups:
+        rows = grouped(rows)
     takes = DIAGRAMS.load(name).setting_names()
     settings = {setting: value for setting, value in SETTINGS.items() if setting in takes} | settings
     return to.draw({"1": rows}, name, **settings)

@@ -14,10 +14,11 @@ DOTS_PER_INCH = 130
 
 
 def two_classes(rng: np.random.Generator, n: int = 1500, slope: float = 1.6, shift: float = 0.3) -> to.Predictions:
-    """Return overconfident predictions of two classes."""
+    """Return overconfident predictions of two classes, at four sites."""
     logit = rng.normal(0.0, 1.3, n)
     outcomes = rng.random(n) < 1 / (1 + np.exp(-logit))
-    return to.Predictions(outcomes.astype(int), 1 / (1 + np.exp(-(slope * logit + shift))))
+    site = np.resize(["north", "east", "south", "west"], n)
+    return to.Predictions(outcomes.astype(int), 1 / (1 + np.exp(-(slope * logit + shift))), group={"site": site})
 
 
 def several_classes(rng: np.random.Generator, k: int, n: int = 2000, power: float = 1.8) -> to.Predictions:

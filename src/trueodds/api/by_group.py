@@ -87,9 +87,7 @@ def by_group(
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
         How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
         default is the mean (``"weight"`` for ``"top-label"``).
-    weight_kind : {"importance", "frequency"}, optional
-        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
-        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
+    weight_kind : as in `resolve_all`
     rng : as in `as_generator`
     progress : as in `report_progress`
     **settings

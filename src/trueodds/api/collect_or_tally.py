@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 from trueodds.api.memory_limit import max_probabilities_in_memory
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError
 from trueodds.core.settings import check
 from trueodds.data.predictions import Predictions
@@ -19,8 +20,12 @@ from trueodds.tallies.tally import Tally
 ROWS_REMEDY = "Pass the predictions from which the tally was made."
 
 
-def resolve_data(data: Any, mode: str | None, weight_kind: str | None) -> Predictions | Tally:
-    """Return Predictions if the rows fit into memory, else a Tally.
+def resolve_all(
+    data: Any, mode: str | None, weight_kind: str | None
+) -> tuple[Predictions | Tally, Predictions | Tally]:
+    """Return the data as they are, and without rows of weight 0, of which the groups may have to be listed.
+
+    The latter are Predictions if the rows fit into memory, else a Tally.
 
     Parameters
     ----------
@@ -38,17 +43,18 @@ def resolve_data(data: Any, mode: str | None, weight_kind: str | None) -> Predic
     InputError
         TO203 for an invalid `mode` or `weight_kind`, TO403 for a tally if single rows are needed.
     """
-    return resolve_all(data, mode, weight_kind)[1]
-
-
-def resolve_all(
-    data: Any, mode: str | None, weight_kind: str | None
-) -> tuple[Predictions | Tally, Predictions | Tally]:
-    """Return the data as they are, and as `resolve_data` does.
-
-    Only the former have rows of weight 0, whose groups have to be listed.
-    """
     return _resolve_rows(data, mode, weight_kind, lambda source: source.reduce(Tally.from_predictions), None)
+
+
+@insert_shared_parameters
+def resolve_data(data: Any, mode: str | None, weight_kind: str | None) -> Predictions | Tally:
+    """Return Predictions if the rows fit into memory, else a Tally; without rows of weight 0.
+
+    Parameters
+    ----------
+    data, mode, weight_kind : as in `resolve_all`
+    """
+    return resolve_all(data, mode, weight_kind)[1]
 
 
 def resolve_and_sample(

@@ -93,6 +93,7 @@ class Display:
         *,
         sample_weight: ArrayLike | None = None,
         classes: Any = None,
+        group: Any = None,
         lens: Any = None,
         ax: Any = None,
         **settings: Any,
@@ -110,6 +111,8 @@ class Display:
             Weights of the rows.
         classes : sequence, optional
             Names of the classes in the order of the columns.
+        group : mapping of str to array (n,), optional
+            Columns of subgroups, for the diagram `groups`.
         lens : str, Lens or callable, optional
             Which predicted probability is examined, as in `measure`.
         ax : matplotlib.axes.Axes, optional
@@ -128,14 +131,13 @@ class Display:
             As for `Predictions` and `draw`.
         """
         if not isinstance(y_prob, Mapping):
-            return cls._draw(
-                Predictions(y_true, y_prob, weight=sample_weight, classes=classes, copy=False), lens, ax, settings
-            )
+            preds = Predictions(y_true, y_prob, weight=sample_weight, group=group, classes=classes, copy=False)
+            return cls._draw(preds, lens, ax, settings)
         if not y_prob:
             fix = "For instance {'nb': P, 'rf': Q}."
             raise InputError("TO205", "A mapping of models must not be empty.", "an empty mapping", fix)
         models = {
-            str(name): Predictions(y_true, prob, weight=sample_weight, classes=classes, copy=False)
+            str(name): Predictions(y_true, prob, weight=sample_weight, group=group, classes=classes, copy=False)
             for name, prob in y_prob.items()
         }
         return cls._draw(models, lens, ax, settings)
@@ -149,6 +151,7 @@ class Display:
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
+        group: Any = None,
         lens: Any = None,
         ax: Any = None,
         **settings: Any,
@@ -165,6 +168,8 @@ class Display:
             Labels.
         sample_weight : array (n,), optional
             Weights of the rows.
+        group : mapping of str to array (n,), optional
+            Columns of subgroups, for the diagram `groups`.
         lens : str, Lens or callable, optional
             Which predicted probability is examined, as in `measure`.
         ax : matplotlib.axes.Axes, optional
@@ -182,7 +187,8 @@ class Display:
         InputError
             As for `Predictions.from_estimator` and `draw`.
         """
-        return cls._draw(Predictions.from_estimator(estimator, X, y, weight=sample_weight), lens, ax, settings)
+        preds = Predictions.from_estimator(estimator, X, y, weight=sample_weight, group=group)
+        return cls._draw(preds, lens, ax, settings)
 
     @classmethod
     def _draw(
@@ -204,6 +210,7 @@ ConfidenceHistogramDisplay: type[Display]
 CorpDisplay: type[Display]
 CumulativeDisplay: type[Display]
 DecisionCurveDisplay: type[Display]
+GroupsDisplay: type[Display]
 LloPosteriorDisplay: type[Display]
 MclloParametersDisplay: type[Display]
 MurphyDisplay: type[Display]

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.api.arguments import data_notes, reported_call_settings, resolve_lens, resolve_method
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import resolve_data
+from trueodds.api.collect_or_tally import resolve_all
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
 from trueodds.data.predictions import Predictions
@@ -62,7 +62,7 @@ def draw(
         Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
         ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
         (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more.
-    mode, weight_kind : as in `resolve_data`
+    mode, weight_kind : as in `resolve_all`
     rng : as in `as_generator`
     ax : matplotlib.axes.Axes, optional
         Axes to draw the diagram on immediately.
@@ -115,9 +115,10 @@ def draw(
         raise InputError("TO203", "Only a grid has ncols.", f"ncols={describe(ncols)}", fix)
     presentation = Presentation(title, figsize, dpi, legend)
     recipe = resolve_method(DIAGRAMS, Recipe, diagram, settings)
-    models = {name: resolve_data(model, mode, weight_kind) for name, model in _models_by_name(data).items()}
+    resolved = {name: resolve_all(model, mode, weight_kind) for name, model in _models_by_name(data).items()}
+    models = {name: used_rows for name, (_, used_rows) in resolved.items()}
     rows = next(iter(models.values()))
-    computed_diagram = recipe.draw_models(models, resolve_lens(rows, lens, recipe), rng)
+    computed_diagram = recipe.draw_resolved(resolved, resolve_lens(rows, lens, recipe), rng)
     notes = [*data_notes(*models.values()), *computed_diagram.notes]
     has_clusters = any(isinstance(model, Predictions) and model.cluster is not None for model in models.values())
     if has_clusters and not recipe.supports_clusters:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ _ROTATABLE_DIAGRAMS = ("tetrahedron",)  # diagrams that can be saved as an HTML 
 
 
 @click.command(short_help="Draw a calibration diagram, or save its data.")
-@data_options()
+@data_options(has_groups=True)
 @click.option(
     "--diagram", default="reliability", show_default=True, help="Name of the diagram: see trueodds list diagrams."
 )
@@ -95,6 +95,7 @@ def draw(
 
     DIAGRAMS.check(diagram, method_settings)
     _check_rotatable(diagram, out, suffix)
+    _check_groups(diagram, columns, needs_groups=DIAGRAMS.load(diagram).needs_groups)
     per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).accepts_several_models)
     data = open_models_by_name(files, columns) if per_file else open_data(files, columns)
     if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.has_setting(diagram, "n_queries"):
@@ -136,6 +137,15 @@ def _check_rotatable(diagram: str, out: str, suffix: str) -> None:
         return
     problem = f"Only the diagram {' and '.join(_ROTATABLE_DIAGRAMS)} is saved as an HTML page, where it can be rotated."
     raise InputError("TO606", problem, f"--diagram {diagram} --out {out}", f"Use one of {_list_suffixes(diagram)}.")
+
+
+def _check_groups(diagram: str, columns: Mapping[str, Any], *, needs_groups: bool) -> None:
+    """Raise TO601 if a diagram of groups gets no group column, and TO603 if another one gets any."""
+    if needs_groups and "group" not in columns:
+        raise InputError("TO601", "No group column is named.", "no --group", "Add --group C for every such column.")
+    if "group" in columns and not needs_groups:
+        got = f"--group {columns['group'][0]} --diagram {diagram}"
+        raise InputError("TO603", "Only the diagram groups draws groups.", got, "Leave --group out.")
 
 
 def _list_suffixes(diagram: str) -> str:

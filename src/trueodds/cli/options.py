@@ -154,8 +154,8 @@ def data_options(
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds FILE and the options of its columns to a command.
 
-    `has_groups` adds --group, which only audit, groups and tally have, and `has_mode` adds --mode. With `has_models`,
-    --probs and --logits may be repeated, for models in columns of one file (see `pop_columns_of_models`).
+    `has_groups` adds --group, which only audit, draw, groups and tally have, and `has_mode` adds --mode. With
+    `has_models`, --probs and --logits may be repeated, for models in columns of one file (see `pop_columns_of_models`).
     """
 
     options = {option: settings for option, settings in COLUMN_OPTIONS if has_groups or option != "--group"}

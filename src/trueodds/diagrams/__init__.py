@@ -21,6 +21,7 @@ DIAGRAMS = Registry(
         "murphy": "trueodds.diagrams.murphy:Murphy",
         "decision_curve": "trueodds.diagrams.decision_curve:DecisionCurve",
         "comparison": "trueodds.diagrams.comparison:Comparison",
+        "groups": "trueodds.diagrams.groups:ForestPlot",
     },
     synonyms={
         "reliability": (

@@ -6,6 +6,7 @@ from trueodds.diagrams.confidence_histogram import ConfidenceHistogram as Confid
 from trueodds.diagrams.corp import Corp as Corp
 from trueodds.diagrams.cumulative import Cumulative as Cumulative
 from trueodds.diagrams.decision_curve import DecisionCurve as DecisionCurve
+from trueodds.diagrams.groups import ForestPlot as ForestPlot
 from trueodds.diagrams.llo_posterior import LloPosterior as LloPosterior
 from trueodds.diagrams.mcllo_parameters import MclloParameters as MclloParameters
 from trueodds.diagrams.murphy import Murphy as Murphy
@@ -24,6 +25,7 @@ confidence_histogram = ConfidenceHistogram
 corp = Corp
 cumulative = Cumulative
 decision_curve = DecisionCurve
+groups = ForestPlot
 llo_posterior = LloPosterior
 mcllo_parameters = MclloParameters
 murphy = Murphy

@@ -60,6 +60,7 @@ class DiagramContent:
     row_noun: ClassVar[str] = "bins"  # what the rows of the table stand for, as in "15 bins"
     view_order: ClassVar[str] = "largest error"  # which views come first, as in "largest error first"
     figure_size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # width and height in inches of a figure with one panel
+    label_width: ClassVar[float] = 1.0  # inches of tick and axis labels at the left of a figure with type of usual size
     strip_height: ClassVar[float] = 0.0  # height of the strip as a fraction of the height of the axes
     aspect_ratio: ClassVar[float] = 0.0  # height of a panel relative to its width; 0 if x and y have different units
     has_inset_axes: ClassVar[bool] = False  # whether a panel consists of several axes that fill it

@@ -38,6 +38,7 @@ class Recipe(Settings):
     accepts_several_models: ClassVar[bool] = False  # whether it draws several models
     accepts_joint_views: ClassVar[bool] = False  # whether a view may hold a vector per row
     supports_clusters: ClassVar[bool] = False  # whether its intervals resample whole clusters
+    needs_groups: ClassVar[bool] = False  # whether it draws the groups of the rows
     random_columns: ClassVar[tuple[str, ...]] = ()  # columns that depend on random draws, and so on the order of rows
     count_columns: ClassVar[tuple[str, ...]] = ("n",)  # columns in which a weight of two differs from two rows
     exemptions: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
@@ -59,6 +60,15 @@ class Recipe(Settings):
                     "Use ⟨lens='confidence'⟩, 'classwise' or 'class:NAME'.",
                 )
         return self.compute(tuple(views), as_generator(rng))
+
+    def draw_resolved(
+        self,
+        data: Mapping[str, tuple[Predictions | Tally, Predictions | Tally]],
+        lens: Lens,
+        rng: int | np.random.Generator = 0,
+    ) -> Diagram:
+        """Compute the diagram of named models, each with and without its rows of weight 0."""
+        return self.draw_models({name: rows for name, (_, rows) in data.items()}, lens, rng)
 
     def draw_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0

@@ -259,10 +259,10 @@ class ByGroup(Result):
 
         Its error need not be significantly larger than that of other subgroups; `widest` has these differences.
         """
-        return min(self.groups, key=self._evidence_order)
+        return min(self.groups, key=self.evidence_order)
 
-    def _evidence_order(self, group: Group) -> tuple[float, float, float]:
-        """Sort key by the evidence of miscalibration."""
+    def evidence_order(self, group: Group) -> tuple[float, float, float]:
+        """Sort key of a subgroup by the evidence of miscalibration, strongest first."""
         return evidence_order(group.joint, group.pvalue, self._error_magnitude(group.estimate.value))
 
     def _error_magnitude(self, value: float) -> float:

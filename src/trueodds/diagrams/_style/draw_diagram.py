@@ -70,7 +70,7 @@ def _draw_single_panel(diagram: DiagramContent, ax: Any) -> Any:
     font_size = _draw_panel_with_labels(diagram, ax)
     if diagram.has_equal_units:
         ax.set_aspect("equal", adjustable="box", anchor="NW")
-    header = fit_headers(diagram, diagram.summary, _header_width(width, font_size), font_size)[0]
+    header = fit_headers(diagram, diagram.summary, header_width(diagram, width, font_size), font_size)[0]
     header.draw(figure, ax.transAxes, (0.0, 1.0))
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - header.height / POINTS_PER_INCH / height))
     return figure
@@ -89,9 +89,9 @@ def _draw_panel_with_labels(diagram: DiagramContent, ax: Any) -> float:
     return font_size
 
 
-def _header_width(width: float, font_size: float) -> float:
-    """Width in points for the header above the axes, without the room of tick and axis labels."""
-    return POINTS_PER_INCH * (width - font_size / DEFAULT_FONT_SIZE)
+def header_width(diagram: DiagramContent, width: float, font_size: float) -> float:
+    """Points for the header above the axes in a figure of this width in inches, without the labels of the axes."""
+    return POINTS_PER_INCH * (width - min(diagram.label_width * font_size / DEFAULT_FONT_SIZE, MAX_LABEL_SHARE * width))
 
 
 def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
@@ -101,7 +101,7 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
     width, height = diagram.presentation.figsize
     left, bottom = LEFT_MARGIN * margin_scale(width), BOTTOM_MARGIN * margin_scale(width)
     font_size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
-    header = fit_headers(diagram, diagram.summary, _header_width(width, font_size), font_size)[0]
+    header = fit_headers(diagram, diagram.summary, header_width(diagram, width, font_size), font_size)[0]
     axes_width, axes_height = (
         width - left - OUTER_MARGIN,
         height - bottom - header.height / POINTS_PER_INCH - OUTER_MARGIN,
@@ -287,6 +287,7 @@ def write_panel_title(panel: Any, title: str, aside: str, max_width: float) -> N
         )
 
 
+MAX_LABEL_SHARE = 0.45  # largest share of the width of a figure for labels at its left
 DEFAULT_FONT_SIZE = 9.5  # points of ordinary text in a figure of usual size
 FULL_MARGIN_WIDTH = 3.6  # inches of width from which on margins have their full size
 WIDE_FIGURE_WIDTH = 6.4  # inches of a figure with three or more columns of panels

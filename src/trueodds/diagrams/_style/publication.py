@@ -12,9 +12,9 @@ from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.draw_diagram import (
     BOTTOM_MARGIN,
-    DEFAULT_FONT_SIZE,
     LEFT_MARGIN,
     OUTER_MARGIN,
+    header_width,
     layout_for_usual_panels,
     margin_scale,
 )
@@ -129,8 +129,7 @@ def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> P
             return layout_for_usual_panels(without_size, n_panels, without_size.summary, design_width).height
         axes_width = design_width - LEFT_MARGIN * margin_scale(design_width) - OUTER_MARGIN
         size = float(np.interp(axes_width, *styling.FONT_SIZE_BY_WIDTH))
-        header_width = POINTS_PER_INCH * (design_width - size / DEFAULT_FONT_SIZE)
-        header = fit_headers(without_size, without_size.summary, header_width, size)[0]
+        header = fit_headers(without_size, without_size.summary, header_width(diagram, design_width, size), size)[0]
         axes_height = axes_width * (diagram.aspect_ratio or USUAL_ASPECT_RATIO)
         margins = BOTTOM_MARGIN * margin_scale(design_width) + OUTER_MARGIN
         return axes_height + margins + header.height / POINTS_PER_INCH

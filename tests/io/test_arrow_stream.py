@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.io import arrow_table
+from trueodds.io import arrow
 
 pa = pytest.importorskip("pyarrow")
 
@@ -64,7 +64,7 @@ def test_rows_that_do_not_fit_into_memory_are_tallied(monkeypatch: pytest.Monkey
     assert estimate.n == 300
     assert "TN405" in [note.code for note in estimate.notes]
     # If the rows that were read are too many to be kept, the call must be told to tally.
-    monkeypatch.setattr(arrow_table, "MAX_BUFFER_BYTES", 100)
+    monkeypatch.setattr(arrow, "MAX_BUFFER_BYTES", 100)
     with pytest.raises(to.InputError, match="TO413"):
         to.measure(reader(rows), "ece")
     assert to.measure(reader(rows), "ece", mode="tally").value == estimate.value

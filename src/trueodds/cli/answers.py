@@ -309,7 +309,7 @@ def _mean_confidence(preds: Predictions) -> float:
 
 def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) -> None:
     from trueodds.diagrams.selective_risk import RiskCoverage
-    from trueodds.io.write import write_columns
+    from trueodds.io.files import write_columns
     from trueodds.lenses.lens_by_name import as_lens
 
     recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=CURVE_RESAMPLES)
@@ -330,7 +330,7 @@ def _write_predictions(answer_set: Answers, path: str) -> tuple[Note, ...]:
     """
     import numpy as np
 
-    from trueodds.io.write import write_columns
+    from trueodds.io.files import write_columns
 
     preds = answer_set.predictions
     assert preds.y is not None

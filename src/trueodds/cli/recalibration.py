@@ -204,7 +204,7 @@ def _apply_to_records(
 ) -> None:
     """Write records of answers again, with recalibrated confidences or probabilities of the options."""
     from trueodds.io.csv_format import CsvSettings
-    from trueodds.io.recalibrated_records import recalibrate_options, recalibrate_stated
+    from trueodds.io.recalibrated_files import recalibrate_options, recalibrate_stated
 
     data = files[0] if len(files) == 1 else list(files)
     abstained = columns.get("abstained", ())

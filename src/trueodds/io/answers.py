@@ -14,29 +14,29 @@ from trueodds.core.results import Result
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.io.abstentions import (
-    coverage_notes,
-    describe_missing_confidence,
-    find_abstentions,
-    ignored_confidence_notes,
+from trueodds.io.answer_confidence import (
+    has_sample_lists,
+    predictions_from_options,
+    sample_agreement,
+    single_samples,
 )
 from trueodds.io.csv_format import CsvSettings
-from trueodds.io.option_confidence import (
-    predictions_from_options,
-)
 from trueodds.io.questions import (
     FILE_FIELD,
     add_file_names,
     answer_ids,
     count_questions,
+    coverage_notes,
+    describe_missing_confidence,
+    find_abstentions,
+    ignored_confidence_notes,
     question_clusters,
     question_ids,
     question_name,
     question_names,
     shared_question_notes,
 )
-from trueodds.io.records import Record, iterate_records
-from trueodds.io.sample_agreement import has_sample_lists, sample_agreement, single_samples
+from trueodds.io.records import read_records
 from trueodds.io.stated_confidence import read_stated_confidences
 from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk
 
@@ -289,8 +289,9 @@ def read_answers(
     group_fields, question_fields, abstained_fields = _as_tuple(group), _as_tuple(question), _as_tuple(abstained)
     confidence_field = samples or confidence or options or "logprobs"
     correct = correct or ("correct" if confidence is not None else None)
-    needs_file_names = FILE_FIELD in (*group_fields, *question_fields)
-    rows = _read_records(data, CsvSettings(separator, decimal), needs_file_names=needs_file_names)
+    rows = read_records(data, CsvSettings(separator, decimal))
+    if FILE_FIELD in (*group_fields, *question_fields):
+        rows = add_file_names(rows, data)
 
     # Which rows have an answer with a confidence, and the questions of all rows and of these.
     abstentions = find_abstentions(rows, abstained_fields, confidence_field)
@@ -355,13 +356,6 @@ def read_answers(
 
 def _as_tuple(fields: str | Sequence[str] | None) -> tuple[str, ...]:
     return (fields,) if isinstance(fields, str) else tuple(fields or ())
-
-
-def _read_records(data: Any, csv_settings: CsvSettings, *, needs_file_names: bool) -> list[Record]:
-    rows = list(iterate_records(data, csv_settings))
-    if not rows:
-        raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
-    return add_file_names(rows, data) if needs_file_names else rows
 
 
 def _check_compatible_settings(

@@ -13,8 +13,14 @@ from pyarrow import parquet
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.arrow import arrow_to_array, convert_arrow_errors, text_columns, validate_batch
-from trueodds.io.arrow_table import arrow_batches, first_value
+from trueodds.io.arrow import (
+    arrow_batches,
+    arrow_to_array,
+    convert_arrow_errors,
+    first_value,
+    text_columns,
+    validate_batch,
+)
 from trueodds.io.conversion import Place
 from trueodds.io.table import (
     ROWS_OF_FIRST_CELL,
@@ -26,7 +32,37 @@ from trueodds.io.table import (
 )
 
 
-class ParquetTable(Table):
+class _ArrowFileTable(Table):
+    """Base class of tables in files that Arrow reads in record batches."""
+
+    _schema: Any
+
+    def _record_batches(self, names: Sequence[str] | None, size: int) -> Iterator[Any]:
+        """Yield validated record batches of these columns, None for all; a format may have batches of other sizes."""
+        raise NotImplementedError
+
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+        with convert_arrow_errors(self.name, self.format):
+            yield from arrow_batches(self, self._record_batches(self.read_columns(names), size), size, names)
+
+    def first_cell(self, column: str) -> Any:
+        """Return the first cell of a column of structs or lists; None for other types, which have no fields."""
+        if not pa.types.is_nested(self._schema.field(column).type):
+            return None
+        return first_value(self._record_batches([column], ROWS_OF_FIRST_CELL))
+
+    def to_numbers(self, cells: Any, place: Place) -> Array:
+        return arrow_to_array(cells, place)
+
+    def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        refuse_repeated_columns(self.name, self.columns, self.columns)
+        for batch in self._record_batches(None, size):
+            for offset in range(0, batch.num_rows, size):
+                piece = batch.slice(offset, size)
+                yield dict(zip(piece.schema.names, piece.columns, strict=True))
+
+
+class ParquetTable(_ArrowFileTable):
     """A Parquet file: columns and rows come from its metadata, and batches are streamed page by page."""
 
     format = "parquet"
@@ -38,25 +74,7 @@ class ParquetTable(Table):
             self.columns = check_column_names(path, self._schema.names)
             self.rows, self.text_columns = file.metadata.num_rows, text_columns(self._schema)
 
-    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        with convert_arrow_errors(self.name, self.format):
-            yield from arrow_batches(self, self._record_batches(size, self.read_columns(names)), size, names)
-
-    def first_cell(self, column: str) -> Any:
-        """Return the first cell of a column of structs or lists; None for other types, which have no fields."""
-        if not pa.types.is_nested(self._schema.field(column).type):
-            return None
-        return first_value(self._record_batches(ROWS_OF_FIRST_CELL, [column]))
-
-    def to_numbers(self, cells: Any, place: Place) -> Array:
-        return arrow_to_array(cells, place)
-
-    def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        refuse_repeated_columns(self.name, self.columns, self.columns)
-        for batch in self._record_batches(size, None):
-            yield dict(zip(batch.schema.names, batch.columns, strict=True))
-
-    def _record_batches(self, size: int, names: list[str] | None) -> Iterator[Any]:
+    def _record_batches(self, names: Sequence[str] | None, size: int) -> Iterator[Any]:
         # Pre-buffering holds whole row groups, which takes four times the memory and saves no time. Checksums are
         # verified if the file has any: otherwise a flipped bit in a float would go unnoticed.
         settings = {"pre_buffer": False, "page_checksum_verification": True}
@@ -64,7 +82,7 @@ class ParquetTable(Table):
             convert_arrow_errors(self.name, self.format),
             parquet.ParquetFile(_open_file(self.name), **settings) as file,
         ):
-            yield from map(validate_batch, file.iter_batches(size, columns=names))
+            yield from map(validate_batch, file.iter_batches(size, columns=names if names is None else list(names)))
 
 
 def _open_file(path: str) -> Any:
@@ -74,7 +92,7 @@ def _open_file(path: str) -> Any:
 ARROW_FILE_MAGIC = b"ARROW1"  # first bytes of the file format; a stream has none
 
 
-class FeatherTable(Table):
+class FeatherTable(_ArrowFileTable):
     """An Arrow IPC file, which Feather version 2 is, or a stream of the same record batches."""
 
     format = "arrow"
@@ -85,30 +103,8 @@ class FeatherTable(Table):
             self._schema = reader.schema
             self.columns, self.text_columns = check_column_names(path, self._schema.names), text_columns(self._schema)
 
-    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        """Yield batches of the named columns; only these are decompressed."""
-        column_index = {name: i for i, name in enumerate(self.columns)}
-        fields = [column_index[name] for name in self.read_columns(names)]
-        with convert_arrow_errors(self.name, self.format):
-            yield from arrow_batches(self, self._record_batches(fields), size, names)
-
-    def first_cell(self, column: str) -> Any:
-        if not pa.types.is_nested(self._schema.field(column).type):
-            return None
-        return first_value(self._record_batches([self.columns.index(column)]))
-
-    def to_numbers(self, cells: Any, place: Place) -> Array:
-        return arrow_to_array(cells, place)
-
-    def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        refuse_repeated_columns(self.name, self.columns, self.columns)
-        for batch in self._record_batches(None):
-            for offset in range(0, batch.num_rows, size):
-                piece = batch.slice(offset, size)
-                yield dict(zip(piece.schema.names, piece.columns, strict=True))
-
-    def _record_batches(self, fields: list[int] | None) -> Iterator[Any]:
-        """Yield the validated record batches of the columns of these numbers, None for all."""
+    def _record_batches(self, names: Sequence[str] | None, size: int) -> Iterator[Any]:
+        fields = None if names is None else [self.columns.index(name) for name in names]  # only these are decompressed
         with convert_arrow_errors(self.name, self.format), self._open_reader(self.name, fields) as reader:
             if isinstance(reader, pa.ipc.RecordBatchFileReader):
                 for i in range(reader.num_record_batches):

@@ -23,11 +23,11 @@ def open_table(data: Any) -> Table:
 
     kind = type(data).__module__.partition(".")[0].lstrip("_")
     if kind == "pyarrow" and type(data).__name__ in ("Table", "RecordBatch"):
-        from trueodds.io.arrow_table import ArrowTable
+        from trueodds.io.arrow import ArrowTable
 
         return ArrowTable(data)
     if kind == "pyarrow" and any(base.__name__ == "RecordBatchReader" for base in type(data).__mro__):
-        from trueodds.io.arrow_table import ArrowStream
+        from trueodds.io.arrow import ArrowStream
 
         return ArrowStream(data)
     if kind == "duckdb" and type(data).__name__ == "DuckDBPyRelation":
@@ -126,12 +126,12 @@ class RelationTable(Table):
         self._relation = relation
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
-        from trueodds.io.arrow_table import arrow_batches
+        from trueodds.io.arrow import arrow_batches
 
         return arrow_batches(self, self._record_batches(self.read_columns(names), size), size, names)
 
     def first_cell(self, column: str) -> Any:
-        from trueodds.io.arrow_table import first_value
+        from trueodds.io.arrow import first_value
 
         return first_value(self._record_batches([column], ROWS_OF_FIRST_CELL))
 

@@ -135,13 +135,15 @@ class PartitionedSource(Source):
     `head` is a table with the columns of all partitions, of which no rows are read; `files` are the paths, if any.
     """
 
+    roles: ColumnRoles
+
     def __init__(self, head: Table, reading: ReadingSettings, files: Sequence[str] = ()) -> None:
-        self.roles: ColumnRoles = reading.selection.resolve(head)
+        self.roles = reading.selection.resolve(head)
         self.reading = replace(reading, first_table=TableHeader(head.name, self.roles))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
         self.notes = (*self.roles.notes, *notes_on_reading([head], self.roles))
-        self.rows, self._files = None, list(files)
-        self._format = head.format
+        self.rows, self.files = None, list(files)
+        self.format = head.format
         self._n_probabilities: int | None = None
 
     @abstractmethod
@@ -191,15 +193,6 @@ class PartitionedSource(Source):
     @property
     def n_probabilities(self) -> int | None:
         return self._n_probabilities
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "file": self._files[0] if len(self._files) == 1 else self._files or None,
-            "format": self._format,
-            "rows": self.rows,
-            "columns": self.roles.describe(),
-            "notes": [note.to_dict() for note in self.notes],
-        }
 
     def _local_source(self) -> TableSource:
         tables = [table for table in self.iterate_tables() if table.rows != 0]

@@ -120,6 +120,14 @@ class Record:
         )
 
 
+def read_records(data: Any, csv_settings: CsvSettings = DETECTED) -> list[Record]:
+    """Return all records; raise TO312 if there are none."""
+    records = list(iterate_records(data, csv_settings))
+    if not records:
+        raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
+    return records
+
+
 def iterate_records(data: Any, csv_settings: CsvSettings = DETECTED) -> Iterator[Record]:
     """Yield the records of one or several .jsonl files, of the rows of a table, or of objects in memory."""
     files.check_csv_settings(data, csv_settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from trueodds.core.errors import Note
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds.io.columns import ColumnRoles
 from trueodds.io.table import ROWS_PER_BATCH
 
 RowProgress = Callable[[int, int | None], None]  # called with the rows done, and all rows if known
@@ -21,7 +22,10 @@ class Source(ABC):
     """Rows of predictions that are read on demand, in batches, as often as they are used."""
 
     name: str
+    format: str
     rows: int | None  # number of rows, if known without reading
+    files: Sequence[str] = ()  # names of the files, or of a table in memory
+    roles: ColumnRoles | None = None  # the columns that are read, if the rows have columns
     notes: tuple[Note, ...] = ()
 
     @abstractmethod
@@ -41,9 +45,15 @@ class Source(ABC):
     def n_probabilities(self) -> int | None:
         """Number of rows times number of classes, if known without reading."""
 
-    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Return what is read: file, format, rows, columns and notes."""
+        return {
+            "file": self.files[0] if len(self.files) == 1 else list(self.files) or None,
+            "format": self.format,
+            "rows": self.rows,
+            "columns": {} if self.roles is None else self.roles.describe(),
+            "notes": [note.to_dict() for note in self.notes],
+        }
 
     def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
         """Yield each batch with the ids of its rows, (n,) uint64: by default the numbers of the rows."""
@@ -73,6 +83,8 @@ class Source(ABC):
 
 class InMemorySource(Source):
     """A source of predictions in memory."""
+
+    format = "Predictions"
 
     def __init__(
         self,
@@ -111,6 +123,3 @@ class InMemorySource(Source):
     @property
     def n_probabilities(self) -> int:
         return self._preds.n * self._preds.k
-
-    def describe(self) -> dict[str, Any]:
-        return {"file": None, "format": "Predictions", "rows": self.rows, "columns": {}, "notes": []}

@@ -14,7 +14,7 @@ from pyspark.sql import functions as fn
 
 from trueodds.core.errors import InputError
 from trueodds.io import files
-from trueodds.io.arrow_table import arrow_batches
+from trueodds.io.arrow import arrow_batches
 from trueodds.io.csv_format import CsvSettings
 from trueodds.io.partitions import (
     SUMS_PER_TASK,

@@ -51,6 +51,8 @@ _ABSTENTION_REMEDY = (
 class TableSource(Source):
     """A source of the rows of one table, or of several tables with the same columns."""
 
+    roles: ColumnRoles
+
     def __init__(
         self,
         tables: Sequence[Table],
@@ -62,7 +64,8 @@ class TableSource(Source):
         missing: float | None = None,
     ) -> None:
         first_table = tables[0]
-        self.tables = tuple(tables)
+        self.tables, self.format = tuple(tables), first_table.format
+        self.files = [table.name for table in tables]
         self.roles = selection.resolve(first_table)
         # If the tables have their columns of probabilities in different orders: two tables with their orders.
         self._orders: tuple[tuple[str, tuple[str, ...]], ...] | None = None
@@ -172,16 +175,6 @@ class TableSource(Source):
     @property
     def n_probabilities(self) -> int | None:
         return None if self.rows is None else self.rows * self._n_classes
-
-    def describe(self) -> dict[str, Any]:
-        files = [table.name for table in self.tables]
-        return {
-            "file": files[0] if len(files) == 1 else files,
-            "format": self.tables[0].format,
-            "rows": self.rows,
-            "columns": self.roles.describe(),
-            "notes": [note.to_dict() for note in self.notes],
-        }
 
     @property
     def max_batch_rows(self) -> int:
@@ -449,15 +442,17 @@ def refuse_other_order(classes: Sequence[Any], roles: ColumnRoles) -> bool:
 
 
 def check_same_columns(
-    first_name: str, first_columns: Sequence[str], other_name: str, other_columns: Sequence[str]
+    first_name: str,
+    first_columns: Sequence[str],
+    other_name: str,
+    other_columns: Sequence[str],
+    *,
+    is_output: bool = False,
 ) -> None:
-    """Raise TO309 if the columns of another file differ from those of the first file, in whatever order."""
-    unmatched = set(first_columns) ^ set(other_columns)
-    if unmatched:
-        raise InputError(
-            "TO309",
-            f"Files that are read together must have the same columns, but those of {first_name} and {other_name}"
-            " differ.",
-            f"{sorted(unmatched)[0]!r} in only one of them",
-            "Read them separately, or name the columns that both have.",
-        )
+    """Raise TO309 if another file, read with the first or written into one output, has other columns."""
+    if unmatched := set(first_columns) ^ set(other_columns):
+        use, fix = "read together", "Read them separately, or name the columns that both have."
+        if is_output:
+            use, fix = "written into one file", "Apply the calibrator to each file separately."
+        problem = f"Files that are {use} must have the same columns, but those of {first_name} and {other_name} differ."
+        raise InputError("TO309", problem, f"{min(unmatched)!r} in only one of them", fix)

@@ -100,6 +100,8 @@ def _name_labels(y: Array, classes: Sequence[Any]) -> Array:
 class TensorSource(Source):
     """Batches of tensors of a data loader, or of another iterable that can be read again."""
 
+    format = "tensors"
+
     def __init__(
         self,
         batches: Iterable[Any],
@@ -152,9 +154,6 @@ class TensorSource(Source):
     @property
     def n_probabilities(self) -> int | None:
         return None
-
-    def describe(self) -> dict[str, Any]:
-        return {"file": None, "format": "tensors", "rows": self.rows, "columns": {}, "notes": []}
 
     def _tensors(self) -> Iterator[tuple[Any, Any]]:
         """Yield scores and labels of each batch. The random state of torch, from which a loader draws, is restored."""

@@ -16,16 +16,8 @@ MAX_DRAWS_PER_THREAD = 128  # draws that a thread adds up at once
 class AccumulatorLayout:
     """Which accumulator of one array each row adds to, for the bins of all views of some estimands.
 
-    The accumulators of a view are contiguous; a bin of a joint view of m outcomes has m of them.
-
-    Attributes
-    ----------
-    views, cell_statistics : list
-        The views of all estimands, and the statistic of each view.
-    widths : list of int
-        Number of outcomes m of each view; 1 for a binary view.
-    offsets : ndarray of shape (views + 1,)
-        First accumulator of each view, and the number of accumulators.
+    The accumulators of a view, from `offsets` of the view on, are contiguous; a bin of a joint view of m outcomes, the
+    `widths` of the view, has m of them.
     """
 
     def __init__(self, estimands: Sequence[Estimand]) -> None:
@@ -45,7 +37,6 @@ class AccumulatorLayout:
 
     @property
     def draws_per_thread(self) -> int:
-        """Number of draws per thread: at most half a block, so that two threads share the work."""
         return max(1, min(MAX_DRAWS_PER_THREAD, self.draws_per_block // 2))
 
     def accumulator_index(self) -> Array:

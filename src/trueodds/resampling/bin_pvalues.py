@@ -27,16 +27,7 @@ class CountTails:
     Rows of equal weight have the Poisson-binomial distribution: by convolution up to 2,000 rows, by Fourier transform
     beyond if the variance is at most 25 (p not below 1e-14), otherwise as a gamma distribution with the same mean,
     variance and skewness. Rows of unequal weight are normal with variance Σw²p(1−p), and shares of votes with a
-    multiple of it, the dispersion, which is estimated from all bins together.
-
-    Parameters
-    ----------
-    view : View
-        A binary view.
-    index : ndarray of shape (n,)
-        Bin of each row.
-    size : int
-        Number of bins.
+    multiple of it, the dispersion, which is estimated from all bins together. `index` (n,) is the bin of each row.
     """
 
     def __init__(self, view: View, index: Array, size: int) -> None:
@@ -98,7 +89,6 @@ class CountTails:
         self.log_p_table = np.concatenate(tables) if tables else np.empty(0)
 
     def _set_gamma_moments(self, view: View, index: Array, size: int) -> None:
-        """Compute mean, standard deviation and skewness of the bins with a gamma distribution."""
         p = np.clip(view.p.astype(np.float64), 0.0, 1.0)
         third_moments = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.bin_index[self.gamma_bins]]
         self.mean = (self.binned.n * self.binned.p)[self.gamma_bins]
@@ -123,8 +113,7 @@ class VectorTails:
     """p-value of the outcome vector of each occupied cell of a joint view, by χ² with its exact covariance.
 
     With d = Σw(y − p) and V = Σw²(diag p − ppᵀ), without the most probable class, X² = dᵀV⁺d has rank(V) degrees of
-    freedom. It is infinite if the sum of an outcome without variance differs from its prediction. The arguments are
-    those of `CountTails`, for a joint view.
+    freedom. It is infinite if the sum of an outcome without variance differs from its prediction.
     """
 
     def __init__(self, view: View, index: Array, size: int) -> None:

@@ -74,7 +74,6 @@ def bootstrap(
     initial_state = rng.bit_generator.state
 
     def rng_at_start() -> np.random.Generator:
-        """Return the generator in its initial state."""
         rng.bit_generator.state = initial_state
         return rng
 
@@ -111,10 +110,9 @@ def bootstrap(
 
 
 def _choose_path(preds: Predictions, estimand: Estimand, resample: str) -> BootstrapPath:
-    """Choose how an estimand is resampled; `resample` is that of `bootstrap`.
+    """Return how an estimand is resampled: "cells", random "groups", complete "rows", or rows through sums.
 
-    Counts are drawn over "cells", random "groups" of rows are resampled, or rows or clusters are resampled: through the
-    sums of "means", of "vectors" by cell or of "bins", or with complete "rows".
+    Rows or clusters are resampled through the sums of "means", of "vectors" by cell or of "bins" where possible.
     """
     if isinstance(estimand.estimator, Mean):
         return "means"
@@ -150,7 +148,6 @@ def _resample_means_and_vectors(estimands: Sequence[Estimand], shared_resamples:
     bootstraps = [_create_bootstrap(estimand, shared_resamples) for estimand in estimands]
 
     def evaluate(multiplicities: Array) -> list[ViewDraws]:
-        """Values and norms of every estimand for a block of resamples."""
         return [estimand_bootstrap.evaluate_draws(multiplicities) for estimand_bootstrap in bootstraps]
 
     blocks = shared_resamples.map_blocks(
@@ -160,7 +157,6 @@ def _resample_means_and_vectors(estimands: Sequence[Estimand], shared_resamples:
 
 
 def _create_bootstrap(estimand: Estimand, shared_resamples: SharedResamples) -> _EstimandBootstrap:
-    """Return the object that evaluates the resamples of a mean, or of a statistic of vectors."""
     if isinstance(estimand.estimator, Mean):
         return MeanBootstrap(estimand, shared_resamples)
     if all(
@@ -194,7 +190,6 @@ def can_resample_groups(estimand: Estimand) -> bool:
 
 
 def _count_random_groups(estimand: Estimand) -> int:
-    """Return into how many random groups the rows are divided."""
     n_classes = max(estimand.views[0].classes, len(estimand.views))  # a view of several labels has two classes
     return RANDOM_GROUPS if n_classes <= MANY_CLASSES else RANDOM_GROUPS_OF_MANY_CLASSES
 
@@ -223,15 +218,11 @@ def _has_many_vector_cells(estimand: Estimand) -> bool:
 
 
 def _bootstrap_result(draws: ViewDraws, resampled_units: str) -> BootstrapResult:
-    """Return the bootstrap results of an estimand from its draws."""
     return BootstrapResult(draws.values, draws.norms, resampled_units, draws.mean_gaps)
 
 
 def _concatenate(blocks: Sequence[ViewDraws], axis: int) -> ViewDraws:
-    """Concatenate draws along views (axis 0) or draws (axis 1)."""
-
     def concatenate_existing(arrays: Sequence[Array | None]) -> Array | None:
-        """Concatenate arrays; None if one of them is None."""
         existing = [array for array in arrays if array is not None]
         return np.concatenate(existing, axis=axis) if len(existing) == len(arrays) else None
 
@@ -277,7 +268,6 @@ class MeanBootstrap:
         )
 
     def evaluate_draws(self, multiplicities: Array) -> ViewDraws:
-        """Means of these resamples."""
         w, finite_sums, infinite_sums = self.sums.sum_cells(multiplicities)
         with np.errstate(divide="ignore", invalid="ignore"):
             return ViewDraws(np.where(infinite_sums == 0, finite_sums / w, infinite_sums * np.inf).T, None)
@@ -291,7 +281,6 @@ class _FixedBinBootstrap:
         self.n_accumulators = layout.n_accumulators
 
     def evaluate_draws(self, multiplicities: Array) -> ViewDraws:
-        """Values and centered norms of these resamples."""
         draws = list(
             zip(*(self.layout.split_by_view(sums) for sums in self.sums.sum_cells(multiplicities)), strict=True)
         )
@@ -353,7 +342,6 @@ class VectorBootstrap:
             self.observed_sums.append(sums.sum_vectors(np.ones((1, len(sums.unit)), dtype=np.uint8)))
 
     def evaluate_draws(self, multiplicities: Array) -> ViewDraws:
-        """Values and centered norms of these resamples."""
         step = max(1, MAX_BLOCK_SUMS // sum(sums.n_sums for sums in self.sums_by_view))
         sorted_multiplicities = [sums.sort_multiplicities(multiplicities) for sums in self.sums_by_view]
         starts = range(0, multiplicities.shape[1], step)
@@ -362,7 +350,6 @@ class VectorBootstrap:
         )
 
     def _evaluate_block(self, multiplicities: Sequence[Array]) -> ViewDraws:
-        """Values and centered norms of a few resamples, whose multiplicities are sorted for each view."""
         draws = [
             sums.sum_vectors(view_multiplicities)
             for sums, view_multiplicities in zip(self.sums_by_view, multiplicities, strict=True)
@@ -382,7 +369,6 @@ class ResidualBootstrap:
         ]
 
     def evaluate_draws(self, multiplicities: Array) -> ViewDraws:
-        """Values and centered norms of these resamples."""
         values, norms = zip(
             *(view_norms.residual_norms(multiplicities) for view_norms in self.norms_by_view), strict=True
         )

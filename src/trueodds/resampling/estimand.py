@@ -34,10 +34,7 @@ class Estimand:
     def from_predictions(
         cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean", rows: Array | None = None
     ) -> Estimand:
-        """Create the estimand for these predictions, or for some `rows` of them.
-
-        Raises InputError if the estimator cannot be used.
-        """
+        """Create the estimand for these predictions; raise InputError if the estimator cannot be used."""
         if preds.cluster is not None and not estimator.supports_clusters:
             raise InputError(
                 "TO205",
@@ -65,7 +62,6 @@ class Estimand:
 
     @cached_property
     def values(self) -> Array:
-        """The observed value of each view, (views,)."""
         return self.estimator.values(self.views)
 
     @property
@@ -78,13 +74,11 @@ class Estimand:
 
     @cached_property
     def _estimand_of_interval(self) -> Estimand | None:
-        """The estimand of another estimator whose interval is reported; None if it is this one."""
         interval_estimator = self.estimator.interval_estimator()
         return None if interval_estimator is self.estimator else replace(self, estimator=interval_estimator)
 
     @cached_property
     def n_rows(self) -> int:
-        """Number of rows in the union of the views."""
         if len(self.views) > 1 and all(view.is_rows for view in self.views) and not self.views[0].is_unweighted:
             return int(np.logical_or.reduce([view.w > 0 for view in self.views]).sum())
         return self.views[0].n_rows
@@ -95,7 +89,6 @@ class Estimand:
         return len(self.views) == 1 or self.aggregate not in ("max", "prevalence")
 
     def combine_views(self, values: Array) -> Array:
-        """Aggregate values (views, …) over the views, (…)."""
         if len(self.views) == 1:
             return values[0]
         if self.aggregate == "max" and self.estimator.best_value:  # the worst view is farthest from the optimum
@@ -105,7 +98,6 @@ class Estimand:
 
     @cached_property
     def _view_weights(self) -> Array:
-        """Weight of each view in the aggregate, (views,)."""
         return aggregation_weights(self.views, self.aggregate)
 
 

@@ -92,7 +92,6 @@ def _resample_estimands(
     interval_spec: IntervalSpec,
     rng: np.random.Generator,
 ) -> dict[int, BootstrapResult]:
-    """Bootstrap results by index of the estimand, for those whose interval method uses the common resamples."""
     indices = [
         i
         for i, estimand in enumerate(estimands)
@@ -134,7 +133,6 @@ def build_estimate(
     notes: list[Note],
     clustered: bool = False,
 ) -> Estimate:
-    """Create the estimate from its value, interval (or the reason why there is none) and null draws."""
     estimator, has_no_interval = estimand.estimator, interval_spec.interval is None
     value = float(estimand.combine_views(estimand.values))
     if interval is not None and np.isnan(value):  # a debiased value can be NaN while the plug-in has an interval
@@ -234,7 +232,6 @@ def _debias(estimand: Estimand, value: float, noise_floor: float | None, *, clus
 
 
 def collect_notes(preds: Predictions, estimand: Estimand) -> list[Note]:
-    """Collect the notes of the data, the lens and the estimator."""
     views, estimator = estimand.views, estimand.estimator
     estimator_notes = estimator.notes(views[0]) if len(views) == 1 else estimator.joint_notes(views)
     cluster_note = None if preds.cluster is None else cluster_count_note(preds.w, preds.cluster)
@@ -256,7 +253,6 @@ def notes_on_edges(preds: Predictions, estimand: Estimand) -> list[Note]:
 
 
 def estimator_partition(estimator: Estimator) -> Partition | None:
-    """Return the bins that are a setting of an estimator, or None."""
     partition = getattr(estimator, "partition", None)
     return partition if isinstance(partition, Partition) else None
 

@@ -46,7 +46,6 @@ CORRELATED_LABELS_TEXT = (
 
 
 def null_description(preds: Predictions, redraw: str = "labels") -> str:
-    """Description of the null hypothesis in words."""
     if preds.cluster is not None:
         return (SIGN_FLIPS_TEXT + CORRELATED_LABELS_TEXT).format(unit="clusters", labels="labels")
     if preds.votes is not None:
@@ -74,29 +73,11 @@ def null_draws(
     """Return null draws of the statistic of each view, (views, draws) for each estimand, from one set of draws.
 
     A statistic on fixed bins costs one addition per row and draw. Other statistics are recomputed on each draw.
-
-    Parameters
-    ----------
-    preds : Predictions
-        The observed rows.
-    estimands : sequence of Estimand
-        The statistics.
-    resamples : int
-        Number of draws.
-    rng : Generator
-        Source of the draws.
-    redraw : {"labels", "both"}, default="labels"
-        What is drawn. "labels" draws labels; with clusters or votes the signs of residuals are flipped instead. "both"
-        resamples the rows too, and chooses every partition again.
-    progress : callable, optional
-        Receives the finished share of the draws.
-    cluster_share : float, optional
-        With clusters or several votes per row: labels are redrawn instead of flipping signs, and all rows of a cluster,
-        or all votes of a row, use the same random number with this probability, so 0.0 means independent labels.
-        Default: signs are flipped.
-    share_draws : bool, default=True
-        Whether all estimands are evaluated on the same draws. If not, as for noise floors, only bins are drawn for more
-        than 200,000 rows.
+    `redraw="labels"` draws labels; with clusters or votes the signs of residuals are flipped instead, unless
+    `cluster_share` is given: then labels are redrawn, and all rows of a cluster, or all votes of a row, use the same
+    random number with this probability, so 0.0 means independent labels. "both" resamples the rows too, and chooses
+    every partition again. `progress` receives the finished share of the draws. Without `share_draws`, as for noise
+    floors, only bins are drawn for more than 200,000 rows.
     """
     key = stream_key(rng)
     if redraw == "both":
@@ -194,7 +175,6 @@ def _need_single_labels(
 
 
 def _scale_progress(progress: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
-    """Return a function that reports the progress of group `number` of `count` groups as a share of all."""
     return lambda fraction: progress((number + fraction) / count)
 
 
@@ -248,10 +228,7 @@ def _draw_vote_statistics(
     progress: Callable[[float], None] | None,
     _cluster_share: float | None,
 ) -> list[Array]:
-    """Return null draws with the votes of every row redrawn from its probabilities, as under a calibrated model.
-
-    A row with a label instead of votes has one vote.
-    """
+    """Return null draws with the votes of every row, or its one label, redrawn as under a calibrated model."""
     if preds.votes is not None and preds.counts is None:
         raise InputError(
             "TO205",

@@ -132,7 +132,6 @@ def draw_bin_statistics(
 
 
 def _draw_correlated_scores(covariance: Array, resamples: int, rng: np.random.Generator) -> Array:
-    """Return standard normal scores (draws, cells) with the correlation of a covariance (cells, cells)."""
     std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     divisor = np.where(std > 0, std, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(divisor, divisor))
@@ -164,10 +163,7 @@ def _draw_event_weights(
 
 
 def _fine_cells_of_bins(view: View, cell_statistic: CellStatistic, chosen_bins: Array) -> tuple[Array, Array, Array]:
-    """Return bin, number of rows and mean prediction of the fine cells of some bins, sorted by bin.
-
-    `chosen_bins` (size,) is the mask of these bins. The fine cells are those of a grid of rows, or of a tally.
-    """
+    """Return bin, number of rows and mean prediction of the fine cells, of rows or a tally, of the bins in the mask."""
     is_inside = chosen_bins[cell_statistic.index]
     if not view.is_unweighted:
         is_inside = is_inside & (view.n > 0)
@@ -194,7 +190,6 @@ def _draw_joint_cells(view: View, cell_statistic: CellStatistic, resamples: int,
 
 
 def _needs_rows_error(data: str) -> InputError:
-    """Return the error TO403 of a tally whose cells do not determine the null distribution of vectors."""
     problem = f"Null draws of the complete vector of {data} require the rows."
     return InputError("TO403", problem, data, "Use ⟨mode='exact'⟩.")
 
@@ -210,7 +205,6 @@ def null_covariance(estimand: Estimand) -> Array:
     n, first_view = len(statistics[0].index), estimand.views[0]
 
     def add_block(start: int, stop: int, out: Array) -> None:
-        """Add the covariances of the rows from start to stop − 1."""
         P = np.stack([view.p[start:stop] for view in estimand.views], axis=1)
         w = np.empty(0) if first_view.is_unweighted else first_view.w[start:stop]
         cells = np.stack([statistic.index[start:stop] for statistic in statistics], axis=1).astype(np.uint16)

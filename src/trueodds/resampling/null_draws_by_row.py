@@ -51,10 +51,7 @@ class LabelUnits(NamedTuple):
 
 
 def votes_per_row(preds: Predictions) -> Array | None:
-    """Return the number of votes of each row, (n,), if single votes can be drawn; None for labels and unknown numbers.
-
-    It is None for more than MAX_SINGLE_VOTES votes, too.
-    """
+    """Return the number of votes of each row, at most MAX_SINGLE_VOTES; None if single votes cannot be drawn."""
     if preds.votes is None or preds.counts is None:
         return None
     counts = np.rint(preds.counts).astype(np.int64)
@@ -151,7 +148,6 @@ def draw_label_sums(
     else:
 
         def draw_sums(start: int, stop: int) -> Array:
-            """The same sums, without storing the labels of single rows."""
             return sum_label_weights(
                 P,
                 weights,
@@ -169,7 +165,6 @@ def draw_label_sums(
 
 
 def label_key(key: int, k: int) -> int:
-    """Return the key of the random numbers of independent label k."""
     return int(np.random.default_rng([key, k]).integers(2**63 - 1))
 
 
@@ -255,7 +250,7 @@ def draw_sign_flips(
 ) -> list[Array]:
     """Return null draws (views, draws) with the signs of the residuals of clusters (or rows) flipped at random.
 
-    All estimands have the same rows, which have the same signs in every subset of the rows.
+    The rows have the same signs in every subset of the rows.
     """
     layout, rows = AccumulatorLayout(estimands), estimands[0].rows
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
@@ -266,7 +261,6 @@ def draw_sign_flips(
     predicted_sums = np.bincount(accumulator_index.ravel(), predicted.ravel(), layout.n_accumulators)
 
     def draw_sums(start: int, stop: int) -> Array:
-        """Σwy (draws, accumulators) of the draws from start to stop − 1: predicted sums plus flipped residuals."""
         return predicted_sums + random_streams.sum_sign_flips(
             cluster, accumulator_index, observed - predicted, layout.n_accumulators, key, start, stop
         )
@@ -283,13 +277,9 @@ def _evaluate_in_blocks(
     draw_sums: Callable[[int, int], Array],
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
-    """Return the statistics (views, draws) of each estimand, from observed Σw and Σwp by view and drawn Σwy.
-
-    `draw_sums(start, stop)` returns the Σwy (draws, accumulators) of a range of draws.
-    """
+    """Return the statistics (views, draws) of each estimand, from observed Σw and Σwp by view and drawn Σwy."""
 
     def evaluate_block(drawn_sums: Array) -> list[Array]:
-        """Statistic of each view from Σwy (draws, accumulators)."""
         drawn = layout.split_by_view(drawn_sums)
         return [
             cell_statistic.statistic(w[v], wp[v], wy)
@@ -363,8 +353,6 @@ def _label_accumulator_tables(
 
 
 class _LabelUse(NamedTuple):
-    """The rows and the labels on which a view depends."""
-
     rows: Array  # (n, 1) bool
     code: Array  # (1, K) or (n, K) outcome of each label
     labels: set[int]

@@ -32,7 +32,6 @@ def poisson_binomial_pmf(p: Array) -> Array:
 
 
 def _convolve_pairs(a: Array, b: Array) -> Array:
-    """Convolve each row of a (pairs, m) with the same row of b (pairs, m), (pairs, 2m − 1)."""
     pairs, m = a.shape
     if m > pairs:
         return np.stack([np.convolve(x, y) for x, y in zip(a, b, strict=True)])
@@ -43,11 +42,7 @@ def _convolve_pairs(a: Array, b: Array) -> Array:
 
 
 def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
-    """Return the quantiles of the event counts of B bins at the probabilities u (draws, B), (draws, B).
-
-    The count of bin b is the sum of Binomial(n, p) over the cells with `bins` = b. The arguments `bins`, `n` and `p`
-    (cells,) are those of `count_pmfs`.
-    """
+    """Return the quantiles of the event counts of B bins (see `count_pmfs`) at probabilities u (draws, B)."""
     counts = np.empty(u.shape)
     for start, first, pmf in count_pmfs(bins, n, p, u.shape[1]):
         cdf = np.cumsum(pmf, axis=1)

@@ -24,20 +24,8 @@ class SharedResamples:
     """Multiplicities of the units (rows or clusters) in each resample; all estimands share one set of resamples.
 
     A small number of draws comes from the generator one by one, which reference values rely on. A large number uses
-    multiplicities that depend only on the row, the resample and a key.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    cluster : ndarray of shape (n,) or None
-        Cluster of each row; None if rows are resampled.
-    resamples : int
-        Number of resamples.
-    rng : Generator
-        Source of the draws, or of their key.
-    order : ndarray of shape (n,), optional
-        Row number at each position of the multiplicities. Default: the rows in their own order.
+    multiplicities that depend only on the row, the resample and a key. `order` (n,) is the row number at each position
+    of the multiplicities, by default that of the rows.
     """
 
     def __init__(
@@ -77,10 +65,7 @@ class SharedResamples:
         return [np.repeat(np.arange(self.n), column) for column in row_multiplicities.T]
 
     def map_blocks(self, evaluate: Callable[[Array], T], n_accumulators: int) -> list[T]:
-        """Apply `evaluate` to the multiplicities (units, draws) of each block of resamples, in order.
-
-        `n_accumulators` is the number of accumulators per draw, which limits the size of the blocks.
-        """
+        """Apply `evaluate` to the multiplicities (units, draws) of each block of resamples, in order."""
         max_resamples = min(
             RESAMPLES_PER_BLOCK, MAX_BLOCK_MULTIPLICITIES // self.n_units, MAX_BLOCK_ACCUMULATORS // n_accumulators
         )

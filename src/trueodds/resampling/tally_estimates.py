@@ -42,10 +42,7 @@ def estimate_from_tally(
     redraws: int,
     rng: np.random.Generator,
 ) -> Estimate:
-    """Estimate an error from a tally, with interval and noise floor if its cells are sufficient.
-
-    `aggregate` is how the values of several views are combined, and `redraws` the number of null draws.
-    """
+    """Estimate an error from a tally, with interval and noise floor if its cells are sufficient."""
     if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
         return estimate_score_from_tally(tally, estimator, lens, interval_spec)
     estimand = tally_estimand(tally, estimator, lens, aggregate)
@@ -60,7 +57,6 @@ def estimate_from_tally(
 
 
 def value_from_tally(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str) -> float:
-    """Return the value of an estimator from a tally, without interval and noise floor."""
     if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
         return estimate_score_from_tally(tally, estimator, lens, IntervalSpec(interval=None)).value
     estimand = tally_estimand(tally, estimator, lens, aggregate)
@@ -204,11 +200,7 @@ def estimate_from_cells(
     notes: list[Note],
     reported_null_draws: Array | None = None,
 ) -> Estimate:
-    """Estimate from the cells of a tally; aggregates over classes have no interval.
-
-    `null_draws` are those of the estimand, and `reported_null_draws` those of the estimand whose interval is reported,
-    if it is another one.
-    """
+    """Estimate from the cells of a tally; aggregates over classes have no interval."""
     if interval_spec.resample == "rows":
         raise InputError(
             "TO205", "⟨resample='rows'⟩ requires the rows.", "a tally", "Omit resample, or use ⟨mode='exact'⟩."

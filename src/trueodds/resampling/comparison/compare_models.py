@@ -52,7 +52,6 @@ class ModelComparison(Settings):
         return self._build_comparison(error_difference(model_a, model_b, self.estimator), seed, notes)
 
     def rank_models(self, models: Mapping[str, Model], seed: int) -> Ranking:
-        """Rank several models, with simultaneous intervals for all pairs."""
         compared_models, notes = self._compared_models(models, seed)
         pairs = [error_difference(a, b, self.estimator) for a, b in combinations(compared_models, 2)]
         joint = SimultaneousDifferences([contrast for pair in pairs for contrast in pair.contrasts], len(pairs))
@@ -92,7 +91,6 @@ class ModelComparison(Settings):
         return self._models_from_rows(rows, seed) if rows else self._models_from_tallies(models, seed)
 
     def _models_from_tallies(self, models: Mapping[str, Any], seed: int) -> tuple[list[ComparedModel], list[Note]]:
-        """The models to compare from tallies, as independent samples."""
         if self.null == "swap" or self.paired:
             setting = "null='swap'" if self.null == "swap" else "⟨paired=True⟩"
             fix = f"{OMIT_PAIRING_TEXT} {COMPARE_ROWS_TEXT}"
@@ -131,11 +129,7 @@ class ModelComparison(Settings):
         level: float | None = None,
         joint: SimultaneousDifferences | None = None,
     ) -> Comparison:
-        """Assemble the result of one pair.
-
-        Within a ranking, `level` is the level of each interval for simultaneous coverage, and `joint` adjusts the
-        p-value.
-        """
+        """Assemble the result of one pair; within a ranking, with its simultaneous level and adjusted p-value."""
         a, b, has_no_interval = pair.a, pair.b, self.interval_spec.interval is None
         level = self.interval_spec.level if level is None else level
         interval = None if has_no_interval else pair.interval(level)
@@ -188,7 +182,6 @@ class ModelComparison(Settings):
         return p, 1 / (1 + self.swaps)
 
     def _null_description(self, pairs: Sequence[ErrorDifference]) -> str:
-        """Description of the null hypothesis in words."""
         if self.null == "swap":
             return SWAP_NULL.format(unit="row" if pairs[0].a.preds.cluster is None else "cluster")
         if self.estimator.has_target:
@@ -284,7 +277,6 @@ def _estimate_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:
 
 
 def _count_compared_rows(pair: ErrorDifference) -> int:
-    """Number of rows of both models; rows of paired models count once."""
     return pair.a.n_rows if pair.paired else pair.a.n_rows + pair.b.n_rows
 
 
@@ -322,5 +314,4 @@ def _simulation_error(pair: ErrorDifference) -> float:
 def add_call_settings(
     comparison: Comparison | Ranking, settings: Mapping[str, Any], notes: Sequence[Note]
 ) -> Comparison | Ranking:
-    """Add settings and notes of the call to the result."""
     return replace(comparison, settings=dict(comparison.settings) | dict(settings), notes=(*notes, *comparison.notes))

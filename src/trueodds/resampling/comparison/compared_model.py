@@ -53,19 +53,7 @@ CORRELATION_RESAMPLES = 200  # row resamples that estimate the correlation of tw
 class ComparedModel:
     """One model of a comparison on its rows: its estimand, resamples and interval.
 
-    Parameters
-    ----------
-    name : str
-        Name of the model.
-    preds : Predictions
-        Its predictions.
-    estimand : Estimand
-        The error that is compared.
-    interval_spec : IntervalSpec
-        Settings of the interval.
-    key : sequence of int
-        Seed of the resamples and of the null draws. Models with the same key have the same rows, and are evaluated on
-        the same resamples.
+    Models with the same `key`, the seed of the resamples and null draws, have the same rows and the same resamples.
     """
 
     def __init__(
@@ -84,7 +72,6 @@ class ComparedModel:
 
     @cached_property
     def value(self) -> float:
-        """The estimated error."""
         return float(self.estimand.combine_views(self.estimand.values))
 
     @cached_property
@@ -94,12 +81,10 @@ class ComparedModel:
 
     @cached_property
     def n_rows(self) -> int:
-        """Number of rows of the estimate."""
         return self.estimand.n_rows
 
     @cached_property
     def n_units(self) -> int:
-        """Number of independent rows or clusters."""
         return n_independent_units(self.preds)
 
     @cached_property
@@ -128,7 +113,6 @@ class ComparedModel:
 
     @cached_property
     def resampled(self) -> BootstrapResult | None:
-        """Bootstrap results; None if there are none."""
         if self.method is None or needs_requested_row_resamples(self.preds, self.reported_estimand, self.interval_spec):
             return None
         rng, resample = np.random.default_rng(self.key), self.interval_spec.resample
@@ -143,7 +127,6 @@ class ComparedModel:
 
     @cached_property
     def draws(self) -> Array | None:
-        """Value of each resample."""
         return None if self.resampled is None else self.reported_estimand.combine_views(self.resampled.values)
 
     @cached_property
@@ -196,7 +179,6 @@ class ComparedModel:
 
     @property
     def _drawn_estimands(self) -> list[Estimand]:
-        """The estimand, and the one whose interval is reported if it is another one."""
         if self.reported_estimand is self.estimand:
             return [self.estimand]
         return [self.estimand, self.reported_estimand]
@@ -253,11 +235,9 @@ class ComparedModel:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """Complete estimate of this model."""
         return self._build_estimate(collect_notes(self.preds, self.estimand))
 
     def _build_estimate(self, notes: list[Note]) -> Estimate:
-        """Estimate of this model with its interval, its noise floor and these notes."""
         interval, reason, null_draws, resampled_units = None, "", None, None
         if self.interval_spec.interval is not None:
             interval, reason = self.interval(self.interval_spec.level)
@@ -305,7 +285,6 @@ class ComparedTallyScore(ComparedModel):
         self.variance = self._standard_error**2 * tally.n / max(tally.n - 1, 1)
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
-        """Normal interval of a mean, or the reason why there is none."""
         if self.method is None:
             return None, explain_value_without_interval(self.value, self._score)
         return normal_interval(self.value, self._standard_error, level), ""
@@ -334,21 +313,18 @@ class ComparedTally(ComparedModel):
 
     @cached_property
     def resampled(self) -> BootstrapResult | None:
-        """Bootstrap results from resampled cells."""
         if self.method is None:
             return None
         return bootstrap_cells(self.reported_estimand, self.interval_spec.resamples, np.random.default_rng(self.key))
 
     @cached_property
     def null_draws(self) -> list[Array | None]:
-        """Null draws for the estimate, and for the error whose interval is reported."""
         if isinstance(self.estimand.estimator, ProperScore):
             return [None]
         rng = np.random.default_rng([*self.key, 2**20])
         return [tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in self._drawn_estimands]
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
-        """Interval of this model at a level, or the reason why there is none."""
         if self.no_interval_reason:
             return None, self.no_interval_reason
         return estimate_interval(

@@ -96,7 +96,6 @@ class ErrorDifference:
         return ""
 
     def interval(self, level: float) -> Interval | None:
-        """Confidence interval of the difference of the true errors."""
         if self.method is None or min(self.a.n_units, self.b.n_units) < 2:
             return None
         if self.method == "welch":
@@ -167,7 +166,6 @@ class ErrorDifference:
 
     @property
     def is_difference_of_means(self) -> bool:
-        """Whether both errors are means over rows."""
         return self.a.is_mean and self.b.is_mean
 
     @property
@@ -227,7 +225,6 @@ class ErrorDifference:
 
     @property
     def _has_rows(self) -> bool:
-        """Whether the values of the rows are known, as they are not in a tally."""
         return all(hasattr(side, "preds") for side in (self.a, self.b))
 
     @cached_property
@@ -278,7 +275,6 @@ def pvalue_by_inversion(interval: Callable[[float], Interval | None]) -> float:
     """
 
     def excludes_zero(level: float) -> bool:
-        """Whether the interval at this level exists and excludes 0."""
         ends = interval(level)
         return ends is not None and not ends.low <= 0 <= ends.high
 
@@ -302,7 +298,6 @@ class SimultaneousDifferences:
     """
 
     def __init__(self, pairs: Sequence[ErrorDifference], n_hypotheses: int | None = None) -> None:
-        """`n_hypotheses` is the number of hypotheses if some of them are based on several of the differences."""
         self.n_hypotheses = max(1, len(pairs) if n_hypotheses is None else n_hypotheses)
         drawn_pairs = [pair for pair in pairs if pair.method is not None and pair.draws is not None]
         resamples_cells = any(

@@ -32,26 +32,21 @@ class ReflectedModel(ComparedModel):
 
     @property
     def is_mean(self) -> bool:
-        """Whether the error is a mean over rows with a known standard error."""
         return self.model.is_mean
 
     @cached_property
     def draws(self) -> Array | None:
-        """Value of each resample."""
         return None if self.model.draws is None else 2 * self.target - self.model.draws
 
     @cached_property
     def row_draws(self) -> Array | None:
-        """Row resamples that two models can share."""
         return None if self.model.row_draws is None else 2 * self.target - self.model.row_draws
 
     @cached_property
     def jackknife_values(self) -> Array:
-        """Value with each row or cluster left out."""
         return 2 * self.target - self.model.jackknife_values
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
-        """Interval of this model at a level, or the reason why there is none."""
         interval, reason = self.model.interval(level)
         if interval is None:
             return None, reason
@@ -59,7 +54,6 @@ class ReflectedModel(ComparedModel):
         return Interval(low, high, level, interval.method), reason
 
     def error_with_interval(self, level: float) -> ErrorWithInterval | None:
-        """The error with its interval and standard deviation, for the interval of a difference."""
         error = self.model.error_with_interval(level)
         if error is None:
             return None
@@ -95,11 +89,9 @@ class DistanceDifference(ErrorDifference):
 
     @property
     def contrasts(self) -> tuple[ErrorDifference, ...]:
-        """The difference D and the sum S."""
         return self.value_difference, self.sum_of_deviations
 
     def interval(self, level: float) -> Interval | None:
-        """Confidence interval of the difference of the distances."""
         difference, total = (contrast.interval(level) for contrast in self.contrasts)
         if difference is None or total is None:
             return None
@@ -108,7 +100,6 @@ class DistanceDifference(ErrorDifference):
 
     @cached_property
     def pvalue(self) -> float | None:
-        """p-value of the hypothesis that both values are equally far from the target."""
         difference_pvalue, sum_pvalue = (contrast.pvalue for contrast in self.contrasts)
         if difference_pvalue is None or sum_pvalue is None:
             return None
@@ -116,7 +107,6 @@ class DistanceDifference(ErrorDifference):
 
     @cached_property
     def decisive_units(self) -> float:
-        """Effective number of rows or clusters on which one of the two differences depends."""
         return min(contrast.decisive_units for contrast in self.contrasts)
 
 

@@ -36,10 +36,7 @@ class GroupErrors:
     seed: int  # of the resamples and null draws
 
     def error_of_group(self, preds: Predictions, group: Subgroup, number: int, rows: Array) -> ComparedModel:
-        """Return the error of a subgroup from its `rows` only; `number` distinguishes the resamples of the subgroups.
-
-        `rows` are their numbers, or a mask of them.
-        """
+        """Return the error of a subgroup from its `rows` only; its `number` distinguishes the resamples."""
         group_preds = preds[rows]
         estimand = Estimand.from_predictions(self.estimator, self.lens, group_preds, self.aggregate)
         return ComparedModel(group.label, group_preds, estimand, self.interval_spec, [self.seed, number])
@@ -89,10 +86,7 @@ def gaps_to_rest(
     group_errors: Sequence[ComparedModel],
     n_groups: int,
 ) -> list[GroupDifference]:
-    """Return the gaps between each subgroup and all other rows, with simultaneous intervals.
-
-    The arguments are those of `pairwise_gaps`. Subgroups of all rows have no gap.
-    """
+    """Return the gaps between each subgroup and all other rows, as `pairwise_gaps`; subgroups of all rows have none."""
     differences: list[ErrorDifference] = []
     index_pairs: list[tuple[int, int]] = []
     for i, (group, group_error) in enumerate(zip(groups, group_errors, strict=True)):
@@ -137,8 +131,7 @@ def _estimate_differences(
 ) -> list[GroupDifference]:
     """Return the values of differences of pairs of subgroups, with simultaneous intervals unless they are omitted.
 
-    `n_hypotheses` is the number of differences from which the data have selected these, for Bonferroni's correction;
-    None if they were not selected.
+    `n_hypotheses` is the number of differences from which the data have selected these, for Bonferroni's correction.
     """
     intervals: list[Interval | None] = [None] * len(differences)
     if settings.interval_spec.interval is not None:

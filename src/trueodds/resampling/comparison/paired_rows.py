@@ -106,11 +106,7 @@ def mismatch_reason(a: Predictions, b: Predictions) -> str:
 
 
 def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool, str]:
-    """Return whether to compare two models row by row, and the reason.
-
-    `paired` is the setting of the user, and None if the rows decide. Raises InputError if ``paired=True`` is
-    impossible.
-    """
+    """Return whether to compare two models row by row, and why; raise InputError if ``paired=True`` is impossible."""
     if paired is False:
         return False, ""
     reason = mismatch_reason(a, b)
@@ -143,7 +139,6 @@ def _ids_mismatch_reason(a: Predictions, b: Predictions) -> str:
 
 
 def count_common_ids(a: Predictions, b: Predictions) -> int:
-    """Return the number of ids that both models have; 0 if one of them has none."""
     return 0 if a.row_id is None or b.row_id is None else len(np.intersect1d(_ids_as_text(a), _ids_as_text(b)))
 
 
@@ -154,7 +149,6 @@ def _ids_as_text(preds: Predictions) -> Array:
 
 
 def _are_unique(ids: Array) -> bool:
-    """Return whether every row has an id of its own."""
     return len(np.unique(ids)) == len(ids)
 
 
@@ -166,7 +160,6 @@ def _are_permuted(ids: Array, other_ids: Array) -> bool:
 
 
 def _positions(target_ids: Array, ids: Array) -> Array:
-    """Return the positions of these ids in `ids`, where each occurs once."""
     order = np.argsort(ids, kind="stable")
     return order[np.searchsorted(ids, target_ids, sorter=order)]
 
@@ -190,7 +183,6 @@ def _number_clusters(preds: Predictions) -> Array:
 
 
 def _has_numbered_classes(preds: Predictions) -> bool:
-    """Whether the classes are only numbered 0..K−1."""
     return [str(name) for name in preds.classes] == [str(i) for i in range(preds.k)]
 
 
@@ -209,7 +201,6 @@ def _named_outcomes(preds: Predictions) -> Any:
 
 
 def _arrays_equal(first: Any, second: Any) -> bool:
-    """Whether two arrays are equal, or both are None."""
     if first is None or second is None:
         return first is second
     return bool(np.array_equal(first, second))

@@ -47,7 +47,6 @@ def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.ran
 
 
 def _value_after_exchange(estimand: Estimand, other: Estimand, is_exchanged: Array) -> float:
-    """Value of an estimand after the rows of the mask (n,) are exchanged with those of the other model."""
     views = [
         _exchange_rows(own_view, other_view, is_exchanged)
         for own_view, other_view in zip(estimand.views, other.views, strict=True)
@@ -87,11 +86,9 @@ class ExchangedRows:
 
     @property
     def has_logs(self) -> bool:
-        """Whether either view has log-probabilities."""
         return self.own.has_logs or self.other.has_logs
 
     def complement(self, p: Array) -> Array:
-        """Complement of each row, from the view that the row is taken from."""
         return np.where(self.is_exchanged, self.other.q, self.own.q)
 
     def log_odds(self) -> Array | None:
@@ -100,5 +97,4 @@ class ExchangedRows:
         return None if own is None or other is None else np.where(self.is_exchanged, other, own)
 
     def logs(self, outcomes: int) -> Array:
-        """Log-probabilities of each row, from the view that the row is taken from."""
         return np.where(self.is_exchanged[:, None], self.other.log_P, self.own.log_P)

@@ -52,7 +52,6 @@ def mover_interval(a: ErrorWithInterval, b: ErrorWithInterval, correlation: floa
 
 
 def _clip_to_interval(error: ErrorWithInterval) -> ErrorWithInterval:
-    """Clip the value to its interval, because a plug-in value may be outside the interval of the debiased error."""
     return replace(error, value=min(max(error.value, error.low), error.high))
 
 

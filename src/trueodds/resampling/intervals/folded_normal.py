@@ -267,7 +267,6 @@ def max_influence(estimand: Estimand) -> float:
 
 
 def _view_weights(estimand: Estimand) -> Array:
-    """Weight of each view in the aggregate."""
     return np.ones(1) if len(estimand.views) == 1 else aggregation_weights(estimand.views, estimand.aggregate)
 
 
@@ -286,10 +285,7 @@ def _gap_weights(cell_statistic: CellStatistic) -> Array | None:
 def _cell_gaps_of_view(
     view: View, cell_statistic: CellStatistic, weight: float, cluster: Array | None
 ) -> tuple[Array, ...]:
-    """The columns of `CellGaps` for the cells of one view, whose weight in the aggregate is `weight`.
-
-    `cluster` (n,) is the cluster of each row, or None for independent rows.
-    """
+    """The columns of `CellGaps` for the cells of one view, whose weight in the aggregate is `weight`."""
     weights = _gap_weights(cell_statistic)
     assert weights is not None
     binned = pooled_view(view, cell_statistic)
@@ -311,7 +307,6 @@ def _cell_gaps_of_view(
     means[binned.bin_index] = gap
 
     def sum_by_cell(x: Array) -> Array:
-        """Sums of the terms x over the occupied cells."""
         return np.bincount(cell, x, cell_statistic.size)[binned.bin_index]
 
     sampling_variance = sum_by_cell((residual_sums - mass * means[cell]) ** 2)

@@ -66,10 +66,7 @@ OUTCOME_VARIANCE_METHODS = ("normal", "bca", "percentile", "basic")  # which do 
 
 
 def resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
-    """Return the interval method, with "auto" resolved; None if no method with measured coverage exists.
-
-    `clustered` says that the rows are clustered, and `cells` that only the cells of a tally are available.
-    """
+    """Return the interval method, with "auto" resolved; None if no method with measured coverage exists."""
     method = _resolve_method(estimand, interval_spec, clustered=clustered, cells=cells)
     if cells and method in ("bca", "debiased"):
         raise InputError(
@@ -126,7 +123,6 @@ def is_root_mean_square(estimand: Estimand) -> bool:
 
 
 def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) -> None:
-    """Raise TO205 for a method that does not suit the error or clustered rows."""
     if method in ("sun", "debiased") and clustered:
         raise InputError(
             "TO205",
@@ -166,11 +162,7 @@ def estimate_interval(
     null_draws: Array | None,
     rng: np.random.Generator,
 ) -> tuple[Interval | None, str]:
-    """Return the interval of an estimand by a method, and the reason why there is none, or an empty text.
-
-    `preds` is None for a tally. `method` is the result of `resolve_method`, `resampled` the bootstrap results for
-    methods that use them, and `null_draws` (views, draws) the null draws of the estimand for methods that use them.
-    """
+    """Return the interval of an estimand by a method, and the reason why there is none; `preds` is None for a tally."""
     value = float(estimand.combine_views(estimand.values))
     if not np.isfinite(value):
         return None, explain_value_without_interval(value, estimand.estimator)
@@ -274,7 +266,6 @@ def has_constant_outcomes(estimand: Estimand, method: str | None) -> bool:
 
 
 def n_independent_units(preds: Predictions) -> int:
-    """Number of independent rows or clusters."""
     return preds.n if preds.cluster is None else int(preds.cluster.max()) + 1
 
 
@@ -292,18 +283,15 @@ class _IntervalData:
 
     @property
     def level(self) -> float:
-        """Confidence level."""
         return self.spec.level
 
     @property
     def draws(self) -> Array:
-        """The value in each resample."""
         assert self.resampled is not None
         return self.estimand.combine_views(self.resampled.values)
 
     @property
     def null_draws(self) -> Array:
-        """The value in each null draw."""
         assert self.null_draws_by_view is not None
         return self.estimand.combine_views(self.null_draws_by_view)
 
@@ -387,12 +375,10 @@ def _exact_interval(data: _IntervalData) -> Interval:
 
 
 def _percentile_interval(data: _IntervalData) -> Interval:
-    """Percentile interval."""
     return percentile_interval(data.draws, data.level)
 
 
 def _basic_interval(data: _IntervalData) -> Interval:
-    """Basic bootstrap interval."""
     return basic_interval(data.value, data.draws, data.level)
 
 
@@ -434,7 +420,6 @@ def _expanded_bca_interval(
 
 
 def _noise_floor_interval(data: _IntervalData) -> Interval:
-    """Interval with the null draws as residual noise."""
     power = data.estimand.estimator.norm_power
     return residual_norm.noise_floor_interval(
         data.value, data.draws, data.null_draws, data.level, data.n, power, critical_value=data.critical_value

@@ -33,7 +33,6 @@ def basic_interval(value: float, draws: Array, level: float) -> Interval:
 
 
 def central_quantiles(draws: Array, level: float) -> tuple[float, float]:
-    """Return the quantiles of draws at (1 ∓ level) / 2."""
     return _quantiles(draws, np.array([(1 - level) / 2, (1 + level) / 2]))
 
 
@@ -113,10 +112,7 @@ def jackknife_mean(score: Array, w: Array, unit_of_row: Array) -> Array:
 
 
 def _jackknife_bins(view: View, cell_statistic: CellStatistic, unit_of_row: Array) -> Array:
-    """Values (units,) of one view with each unit left out, from the bin sums minus those of the unit.
-
-    `unit_of_row` (n,) is the row or cluster to which each row belongs.
-    """
+    """Values (units,) of one view with each unit left out, from the bin sums minus those of the unit."""
     m = view.p.shape[1] if view.joint else 1
     n_units = int(np.max(unit_of_row)) + 1
     values = np.empty(n_units)

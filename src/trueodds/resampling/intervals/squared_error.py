@@ -89,10 +89,7 @@ def root_interval(interval: Interval) -> Interval:
 def squared_error_draws(
     preds: Predictions, view: View, index: Array, size: int, resamples: int, rng: np.random.Generator
 ) -> Array:
-    """Return the debiased squared error of each row resample, (resamples,), for its interval.
-
-    `index` (n,) is the bin of each row of the view among `size` bins.
-    """
+    """Return the debiased squared error of each row resample, (resamples,), on `size` bins, for its interval."""
     if preds.cluster is not None:
         raise InputError(
             "TO205",
@@ -110,7 +107,6 @@ def squared_error_draws(
     cell_sums = CellSums(accumulator_index, weights, second_values, third_values, 2 * size)
 
     def evaluate_draws(multiplicities: Array) -> Array:
-        """Debiased squared error of a block of resamples."""
         w, second_sums, third_sums = cell_sums.sum_cells(multiplicities)
         return mean_square(w[:, :size], second_sums[:, :size], third_sums[:, :size], second_sums[:, size:])
 

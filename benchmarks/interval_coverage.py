@@ -16,7 +16,7 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds.resampling.null_distribution import noise_floor_draws
 
 # Names of estimators, with settings.
 ESTIMATORS_AND_SETTINGS: list[tuple[str, dict[str, Any]]] = [

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds.resampling.null_distribution import noise_floor_draws
 
 
 @pytest.fixture(autouse=True, scope="package")

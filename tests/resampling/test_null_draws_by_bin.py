@@ -13,8 +13,7 @@ from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling import null_draws_by_bin
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.noise_floor import noise_floor_draws
-from trueodds.resampling.null_distribution import null_draws
+from trueodds.resampling.null_distribution import noise_floor_draws, null_draws
 from trueodds.resampling.null_draws_by_bin import can_draw_by_bin, null_covariance
 
 DRAWS = 4000

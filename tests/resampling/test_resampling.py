@@ -8,10 +8,15 @@ from tests.resampling.questions import make_estimand, simulated
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.resampling.bootstrap import BinBootstrap, RandomGroupBootstrap, bootstrap
+from trueodds.resampling.bootstrap import (
+    MAX_SEQUENTIAL_DRAWS,
+    BinBootstrap,
+    RandomGroupBootstrap,
+    SharedResamples,
+    bootstrap,
+)
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals.squared_error import squared_error_draws
-from trueodds.resampling.shared_resamples import MAX_SEQUENTIAL_DRAWS, SharedResamples
 
 MANY = 400  # resamples of 3,000 rows: more than 2²⁰ draws, so that they are multiplicities
 

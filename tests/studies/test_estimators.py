@@ -15,7 +15,7 @@ import trueodds as to
 from tests import reference
 from trueodds.cli import main
 from trueodds.lenses.view import View
-from trueodds.resampling.noise_floor import subtract_noise_floor
+from trueodds.resampling.null_distribution import subtract_noise_floor
 from trueodds_studies.estimators import many_classes, simulation, trained_models
 from trueodds_studies.estimators.error_tables import Trajectories, _recommend
 from trueodds_studies.estimators.estimator_variants import (

@@ -454,7 +454,7 @@ def _estimate_from_json(report: Mapping[str, Any]) -> Estimate:
 
 def _group_estimate_from_json(report: Mapping[str, Any]) -> Estimate:
     """Return the error of a group from the JSON of an audit, debiased as `measure` does it."""
-    from trueodds.resampling.noise_floor import subtract_noise_floor
+    from trueodds.resampling.null_distribution import subtract_noise_floor
 
     error, noise_floor = report["error"], report.get("noise_floor")
     debiased_error = (

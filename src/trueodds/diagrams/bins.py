@@ -27,7 +27,7 @@ from trueodds.kernels import random_label_sums, random_streams
 from trueodds.kernels.bins import Bins
 from trueodds.kernels.bootstrap_sums import argsort_bins
 from trueodds.lenses.view import View
-from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
+from trueodds.resampling.intervals.closed_form import clopper_pearson_limits
 from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, poisson_binomial_pmf
 
 # Equal cells of the histogram strip if the bins differ in width. Their edges are edges of a tally's cells, too, so that

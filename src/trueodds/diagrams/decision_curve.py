@@ -30,10 +30,9 @@ from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import effective_sample_size
 from trueodds.lenses.view import View, view_title
-from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
+from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, SharedResamples
 from trueodds.resampling.intervals.method import interval_of_mean
 from trueodds.resampling.intervals.percentile import jackknife_mean, percentile_interval
-from trueodds.resampling.shared_resamples import SharedResamples
 
 # Default thresholds are equally spaced from 0 to the first of these ends that this quantile of the predictions does not
 # exceed. They have the first of these numbers of steps per unit that gives at least this number of steps.

@@ -16,8 +16,8 @@ from trueodds.estimators.corp import Corp
 from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
+from trueodds.resampling.bootstrap import SharedResamples
 from trueodds.resampling.comparison.paired_rows import same_rows
-from trueodds.resampling.shared_resamples import SharedResamples
 
 MAX_EXACT_THRESHOLDS = 1000  # maximum number of thresholds at which curves change for exact curves
 # With more thresholds, curves are evaluated at these numbers of equally spaced thresholds, and of quantiles of the

@@ -17,8 +17,7 @@ from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
-from trueodds.resampling.bin_pvalues import CountTails, VectorTails
-from trueodds.resampling.pvalues import pvalue
+from trueodds.resampling.pvalues import CountTails, VectorTails, pvalue
 
 MAX_LISTED_BINS = 100  # maximum number of bins listed in the parts
 MAX_COVARIANCE_ELEMENTS = 2e7  # maximum number of elements of all covariance matrices, 160 MB

@@ -56,8 +56,7 @@ from trueodds.resampling import tally_estimates
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.noise_floor import noise_floor_draws
-from trueodds.resampling.null_distribution import null_draws
+from trueodds.resampling.null_distribution import noise_floor_draws, null_draws
 from trueodds.tallies.tally import Tally
 
 

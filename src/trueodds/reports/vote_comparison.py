@@ -24,7 +24,7 @@ from trueodds.reports.analysis import Analysis
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds.resampling.null_distribution import noise_floor_draws
 from trueodds.tallies.tally import Tally
 
 # Estimators of the distance between predictions and votes, with their settings.

@@ -37,7 +37,7 @@ from trueodds.resampling.intervals.method import (
     resolve_method,
     uses_resamples,
 )
-from trueodds.resampling.noise_floor import subtract_noise_floor
+from trueodds.resampling.null_distribution import subtract_noise_floor
 
 MIN_RESAMPLES = 100  # with fewer resamples the limits of an interval are unreliable
 # An error below this share of the smallest of B null draws has a probability of at most about 0.1/B under calibration.

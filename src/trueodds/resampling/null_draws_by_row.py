@@ -26,8 +26,7 @@ from trueodds.kernels.random_label_sums import (
 )
 from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.base import OutcomeCodes
-from trueodds.resampling.bin_accumulators import AccumulatorLayout, stack_by_estimand
-from trueodds.resampling.estimand import Estimand, select_rows
+from trueodds.resampling.estimand import AccumulatorLayout, Estimand, select_rows, stack_by_estimand
 
 MAX_BLOCK_LABELS = 2**26  # labels (one byte each) drawn at once
 MAX_SINGLE_VOTES = 1_000_000  # votes of all rows up to which single votes are drawn

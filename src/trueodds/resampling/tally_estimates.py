@@ -1,4 +1,4 @@
-"""Estimates from a tally instead of rows: value, confidence interval, noise floor and null draws from its cells."""
+"""Estimates from a tally instead of rows, with interval, noise floor and null draws from its cells, or from either."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate
 from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels.bins import Bins
@@ -18,7 +19,8 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Classwise
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import build_estimate, evaluate_parts
+from trueodds.resampling.estimate import build_estimate, estimate_all, evaluate_parts
+from trueodds.resampling.intervals.closed_form import normal_interval
 from trueodds.resampling.intervals.method import (
     CONSTANT_OUTCOMES_TEXT,
     RESAMPLING_METHODS,
@@ -26,7 +28,7 @@ from trueodds.resampling.intervals.method import (
     estimate_interval,
     resolve_method,
 )
-from trueodds.resampling.intervals.normal import normal_interval
+from trueodds.resampling.null_distribution import DEFAULT_REDRAWS, noise_floor_draws
 from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
 from trueodds.tallies.tally import Tally
 
@@ -232,3 +234,21 @@ def estimate_from_cells(
         resampled.resampled_units if resampled else None,
         notes=notes,
     )
+
+
+def estimate_error(
+    data: Predictions | Tally,
+    error: Estimator,
+    lens: Lens,
+    aggregate: str,
+    interval_spec: IntervalSpec,
+    rng: np.random.Generator,
+) -> Estimate:
+    """Estimate an error through a lens; `aggregate` is how the values of several views are combined."""
+    if isinstance(data, Tally):
+        return estimate_from_tally(data, error, lens, aggregate, interval_spec, DEFAULT_REDRAWS, rng)
+    estimands = [Estimand.from_predictions(error, lens, data, aggregate)]
+    (estimate,) = estimate_all(
+        data, estimands, interval_spec, rng, lambda simulated: noise_floor_draws(data, simulated, rng)
+    )
+    return estimate

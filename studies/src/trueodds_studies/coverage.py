@@ -21,7 +21,7 @@ from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds.resampling.null_distribution import noise_floor_draws
 from trueodds_studies.common.estimator_cases import EstimatorCase, estimator_cases, population_value
 from trueodds_studies.common.figures import RED, colors_by_size, draw_dots, make_figure, save_dot_plot
 from trueodds_studies.common.resumable_runs import run_cells

@@ -23,7 +23,7 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds.resampling.null_distribution import noise_floor_draws
 from trueodds_studies.common.distorted_worlds import DistortedWorld, count_noise_floors, scale_to_noise_floors
 from trueodds_studies.common.estimator_cases import EstimatorCase
 from trueodds_studies.common.resumable_runs import run_cells

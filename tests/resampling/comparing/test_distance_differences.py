@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import trueodds as to
 from tests.resampling.comparing.models import odds, rows
-from trueodds.resampling.comparison.distance_differences import distance_limits
+from trueodds.resampling.comparison.differences import distance_limits
 
 TARGETED = ["calibration_in_the_large", "o_e"]
 

@@ -34,7 +34,7 @@ from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.per_view import DRAWS_MARGIN, ViewTest, required_resamples
 from trueodds.hypotests.power_results import Power
 from trueodds.lenses.base import Lens
-from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
+from trueodds.resampling.intervals.closed_form import clopper_pearson_limits
 
 PowerFunction = Callable[[float], float]
 

@@ -20,6 +20,7 @@ from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.estimate import build_estimate, collect_notes
 from trueodds.resampling.intervals import folded_normal, squared_error
+from trueodds.resampling.intervals.closed_form import normal_interval, wilson_shift
 from trueodds.resampling.intervals.difference import ErrorWithInterval
 from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
@@ -33,10 +34,9 @@ from trueodds.resampling.intervals.method import (
     needs_requested_row_resamples,
     resolve_method,
 )
-from trueodds.resampling.intervals.normal import normal_interval, wilson_shift
 from trueodds.resampling.intervals.percentile import jackknife
 from trueodds.resampling.intervals.squared_error import squared_error_draws
-from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
+from trueodds.resampling.null_distribution import DEFAULT_REDRAWS, noise_floor_draws
 from trueodds.resampling.tally_estimates import (
     estimate_score_from_tally,
     has_score_sums,

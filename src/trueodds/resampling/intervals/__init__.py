@@ -1,1 +1,1 @@
-"""Confidence intervals: one module per interval method or family of methods."""
+"""Confidence intervals: one module per family of methods."""

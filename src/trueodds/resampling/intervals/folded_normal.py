@@ -23,7 +23,7 @@ from trueodds.estimators.base import CellStatistic, aggregation_weights
 from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
-from trueodds.resampling.intervals.normal import wilson_shift
+from trueodds.resampling.intervals.closed_form import wilson_shift
 from trueodds.resampling.intervals.residual_norm import lower_limit_near_null
 
 GAP_SHRINKAGE = 1.2  # few cells: each gap shrinks by this many standard errors for the upper bound of the bias

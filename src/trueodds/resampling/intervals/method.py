@@ -33,6 +33,7 @@ from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, can_resample_group
 from trueodds.resampling.cell_bootstrap import BootstrapResult
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import residual_norm, squared_error
+from trueodds.resampling.intervals.closed_form import normal_interval
 from trueodds.resampling.intervals.folded_normal import (
     bias_bounds,
     cell_gaps,
@@ -40,7 +41,6 @@ from trueodds.resampling.intervals.folded_normal import (
     has_gaps,
     max_influence,
 )
-from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.intervals.percentile import basic_interval, bca_interval, jackknife, percentile_interval
 from trueodds.resampling.intervals.residual_norm import lower_limit_near_null
 from trueodds.resampling.intervals.squared_error import squared_error_draws

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
-from trueodds.resampling.intervals.normal import wilson_shift
+from trueodds.resampling.intervals.closed_form import wilson_shift
 
 # Multiples of the upper null quantile between which the adjustment near the null fades out.
 NULL_TRANSITION = (1.15, 1.3)

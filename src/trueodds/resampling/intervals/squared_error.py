@@ -12,8 +12,8 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
 from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.view import View
+from trueodds.resampling.bootstrap import SharedResamples
 from trueodds.resampling.intervals.percentile import central_quantiles
-from trueodds.resampling.shared_resamples import SharedResamples
 
 
 def debiased_squared_error(binned: View) -> tuple[float, float]:

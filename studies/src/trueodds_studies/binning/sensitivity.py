@@ -17,7 +17,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds.resampling.null_distribution import noise_floor_draws
 from trueodds_studies.common.data_files import hash_file, load_npz
 from trueodds_studies.common.network_predictions import CIFAR10_FILES
 

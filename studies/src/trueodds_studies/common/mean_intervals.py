@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trueodds.core.results import Interval
-from trueodds.resampling.intervals.normal import t_interval
+from trueodds.resampling.intervals.closed_form import t_interval
 
 LEVEL = 0.95
 

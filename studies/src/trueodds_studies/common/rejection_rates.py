@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from trueodds.resampling.intervals.clopper_pearson import clopper_pearson_limits
+from trueodds.resampling.intervals.closed_form import clopper_pearson_limits
 from trueodds_studies.common.resumable_runs import Row
 
 

@@ -14,7 +14,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.view import View
-from trueodds.resampling.noise_floor import subtract_noise_floor
+from trueodds.resampling.null_distribution import subtract_noise_floor
 from trueodds_studies.estimators.estimator_variants import (
     BIN_COUNTS,
     LENSES,

@@ -14,7 +14,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human_calibration import DistributionError, EntropyError, RankAgreement
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds.resampling.null_distribution import noise_floor_draws
 from trueodds_studies.human.crowd_predictions import TARGETS, CrowdPredictions
 
 TARGET_SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))  # column and estimator

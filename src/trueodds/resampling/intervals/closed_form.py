@@ -1,13 +1,15 @@
-"""Normal, Student t and Welch intervals from a standard error, and the asymmetry of Wilson's interval."""
+"""Intervals in closed form: normal, Student t, Welch, Clopper-Pearson, and the asymmetry of Wilson's interval."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-from scipy.special import ndtri, stdtrit
+import numpy as np
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from trueodds.core.results import Interval
+from trueodds.core.typing import Array
 
 
 def normal_interval(value: float, se: float, level: float) -> Interval:
@@ -39,3 +41,20 @@ def wilson_shift(sd: float, n: float, max_influence: float) -> float:
     :math:`|1 - 2p| / 2n`, and positive if the event is so rare that resamples do not vary.
     """
     return max_influence / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / max_influence) ** 2))
+
+
+def clopper_pearson_limits(k: Array | float, n: Array | float, tail: float) -> tuple[Array, Array]:
+    """Clopper-Pearson limits of a proportion k/n, each with tail probability `tail`.
+
+    k and n may be arrays, and fractional for effective sample sizes. Source: Clopper & Pearson (1934).
+
+    >>> low, high = clopper_pearson_limits(0.0, 10.0, 0.025)
+    >>> float(low), round(float(high), 4)  # 1 − 0.025^(1/10)
+    (0.0, 0.3085)
+    """
+    k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    # A beta distribution with parameter 0 has no quantiles; the limit is then 0 or 1.
+    has_no_event, has_only_events = k <= 0, k >= n
+    low = np.where(has_no_event, 0.0, betaincinv(np.where(has_no_event, 1.0, k), n - k + 1, tail))
+    high = np.where(has_only_events, 1.0, betaincinv(k + 1, np.where(has_only_events, 1.0, n - k), 1 - tail))
+    return low, high

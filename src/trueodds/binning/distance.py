@@ -60,7 +60,6 @@ def power_mean(weights: Array, sizes: Array, power: float) -> Array:
 
 
 def _two_outcomes(x: Array) -> Array:
-    """The vectors (1 − x, x) along a new last axis."""
     return np.stack([1 - x, x], axis=-1)
 
 
@@ -124,7 +123,6 @@ def _wrap_user_distance(d: Callable[[Array, Array], float]) -> Distance:
     name = getattr(d, "__name__", type(d).__name__)
 
     def distance_of_pair(predicted: Array, observed: Array) -> float:
-        """Return the distance of two vectors (m,)."""
         value = call_user_function("distance", d, predicted, observed)
         try:
             return float(value)
@@ -137,7 +135,6 @@ def _wrap_user_distance(d: Callable[[Array, Array], float]) -> Distance:
             ) from None
 
     def distance_of_vectors(predicted: Array, observed: Array) -> Array:
-        """Return the distances (…) of vectors (…, m), which are broadcast."""
         predicted, observed = np.broadcast_arrays(predicted, observed)  # either may be the one that has the draws
         m = predicted.shape[-1]
         pairs = zip(predicted.reshape(-1, m), observed.reshape(-1, m), strict=True)

@@ -18,7 +18,6 @@ class Distinct(Partition):
     """One cell for each distinct prediction: rows with equal scores or vectors are pooled."""
 
     def fit(self, view: View) -> FittedPartition:
-        """Return one cell for each distinct prediction of this view."""
         return OccupiedCells(prediction_keys, view.partition_values)
 
     def __str__(self) -> str:

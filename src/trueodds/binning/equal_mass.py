@@ -33,13 +33,11 @@ class EqualMass(Partition):
     cut: Literal["first", "floor"] = "first"
 
     def fit(self, view: View) -> FittedPartition:
-        """Return bins with edges midway between neighboring groups of scores."""
         require_binary(view, "equal-mass")
         k = resolve_n_bins(self.bins, view)
         return bins_at_cuts(sort_by_partition_value(view), cut_weights(view, k, self.cut), self.closed)
 
     def sums_by_selection(self, selections: RowSelections) -> Array:
-        """Sums of the bins of each selection of rows, with edges of its own."""
         k = resolve_n_bins(self.bins, selections.first_view)
         return _sums_between_cuts(selections, cut_weights(selections.first_view, k, self.cut), self.closed)
 
@@ -112,7 +110,6 @@ class FixedMass(Partition):
     closed: Closed = "right"  # the side on which a bin includes its edge
 
     def fit(self, view: View) -> FittedPartition:
-        """Return bins with edges midway between neighboring groups of scores."""
         require_binary(view, "mass")
         by_score, n = sort_by_partition_value(view), self._n_represented(view)
         if n // self.rows <= len(view):
@@ -125,7 +122,6 @@ class FixedMass(Partition):
         return bins_at_cuts(by_score, completed_groups[is_inner] * group_weight, self.closed)
 
     def sums_by_selection(self, selections: RowSelections) -> Array:
-        """Sums of the bins of each selection of rows, with edges of its own."""
         return _sums_between_cuts(selections, self._cut_weights(selections.first_view), self.closed)
 
     def _cut_weights(self, view: View) -> Array:
@@ -135,7 +131,6 @@ class FixedMass(Partition):
         return np.arange(1, k) * (self.rows * view.total / n)
 
     def _n_represented(self, view: View) -> float:
-        """Return the number of rows that the weights represent."""
         return round(view.total) if view.has_integer_weights else view.effective_n
 
     def __str__(self) -> str:
@@ -143,7 +138,6 @@ class FixedMass(Partition):
 
 
 def parse_mass(name: str, closed: Closed) -> FixedMass:
-    """Parse a partition name such as `mass:100`."""
     rows = parse_digits(name.removeprefix("mass:"))
     if rows is None:
         raise InputError(

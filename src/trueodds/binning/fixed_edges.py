@@ -34,12 +34,10 @@ class FixedEdges(Partition):
             )
 
     def fit(self, view: View) -> FittedPartition:
-        """Return the bins between the edges of the setting."""
         require_binary(view, "given")
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
 
     def sums_by_selection(self, selections: RowSelections) -> Array:
-        """Sums of the bins, which are the same for all selections."""
         return sums_in_fixed_bins(self.fit(selections.first_view), selections)
 
     def __str__(self) -> str:

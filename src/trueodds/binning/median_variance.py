@@ -35,7 +35,6 @@ class MedianVariance(Partition):
     max_bins: Count | None = None  # cells
 
     def fit(self, view: View) -> FittedPartition:
-        """The tree fitted to these predictions. A binary view is split along its single score."""
         weights = view.w * (view.n_represented / view.total)
         tree: Tree = grow_tree(
             view.partition_values if view.joint else view.partition_values[:, None],
@@ -74,7 +73,6 @@ class Tree:
 
     @property
     def size(self) -> int:
-        """Number of leaves."""
         return sum(axis < 0 for axis in self.axis)
 
     def index(self, values: Array) -> Array:

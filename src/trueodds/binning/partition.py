@@ -30,7 +30,6 @@ class Partition(Settings):
     uses_outcomes = False  # whether the edges depend on the labels, so that they are fitted again for every redraw
 
     def fit(self, view: View) -> FittedPartition:
-        """Return the bins for this view."""
         raise NotImplementedError
 
     def sums_by_selection(self, selections: RowSelections) -> Array | None:

@@ -77,7 +77,6 @@ def as_partition(
 
 
 def pop_partition(settings: dict[str, Any]) -> Partition | None:
-    """Remove the settings of a partition from the settings of a method, and return the partition that they select."""
     return as_partition(**{name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings})
 
 
@@ -106,10 +105,7 @@ class HasPartition:
 
 
 def _merge_equal_mass_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Replace the settings of a partition by the setting `partition`, for a method with equal-mass bins by default.
-
-    Without settings of a partition, `settings` is returned as it is.
-    """
+    """Replace the settings of a partition, if any, by `partition`, for a method with equal-mass bins by default."""
     partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
     if not partition_settings:
         return settings

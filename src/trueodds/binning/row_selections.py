@@ -17,17 +17,8 @@ T = TypeVar("T")
 
 
 class RowSelections:
-    """Several selections of rows of one view, such as bootstrap resamples. A selection may repeat rows.
+    """Several selections of rows of one view, such as bootstrap resamples, which may repeat rows and differ in length.
 
-    Parameters
-    ----------
-    view : View
-        The view from which rows are selected.
-    rows : sequence of array_like of int
-        The row numbers of each selection. Selections may differ in length.
-
-    Examples
-    --------
     >>> some = RowSelections(View(p=[0.9, 0.2, 0.4], y=[1, 0, 1]), [[2, 0], [1, 1]])
     >>> some.sorted_scores[0].tolist(), [view.n_rows for view in some.views()]
     ([[0.4, 0.9], [0.2, 0.2]], [2, 2])
@@ -42,11 +33,9 @@ class RowSelections:
         return len(self.rows)
 
     def view_of_selection(self, i: int) -> View:
-        """The view of one selection."""
         return self.view.take(np.asarray(self.rows[i]))
 
     def views(self) -> Iterator[View]:
-        """The view of each selection."""
         return (self.view_of_selection(i) for i in range(len(self)))
 
     @cached_property

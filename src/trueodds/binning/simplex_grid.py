@@ -23,7 +23,6 @@ class SimplexGrid(Partition):
     closed: Closed = "right"  # the side on which a bin includes its edge
 
     def fit(self, view: View) -> FittedPartition:
-        """Return the occupied cells of the grid. For a binary view it has one axis, and all its bins are kept."""
         axis_bins = Bins(np.arange(self.bins + 1) / self.bins, self.closed)
         return OccupiedCells(grid_key_function(axis_bins), view.partition_values) if view.joint else axis_bins
 
@@ -36,15 +35,7 @@ CellKeyFunction = Callable[[Array], Array]
 
 
 class OccupiedCells:
-    """A fitted partition of the cells that the predictions of the fit occupy, numbered in the order of their keys.
-
-    Parameters
-    ----------
-    key_function : callable
-        Returns the key of the cell of each prediction.
-    values : ndarray of shape (n,) or (n, m)
-        Predictions of the fit.
-    """
+    """A fitted partition of the cells that the predictions of the fit occupy, numbered in the order of their keys."""
 
     def __init__(self, key_function: CellKeyFunction, values: Array) -> None:
         self.key_function = key_function

@@ -36,7 +36,6 @@ def sort_by_partition_value(view: View) -> SortedScores:
 
 
 def _sort_rows(view: View) -> SortedScores:
-    """Sort by the sort keys of the row source if possible, which needs no columns."""
     if view.rows is not None and not view.has_columns:
         return SortedScores.from_sort_keys(view.rows.sort_keys())
     return SortedScores(view.p, view.outcomes, None if view.is_unweighted else view.w)
@@ -62,17 +61,6 @@ class SortedScores:
     steps: `scores_at_weight` finds the edges, then `sums_in_bins` computes the sums. If the first step counted rows,
     it keeps these counts, and the second step takes no further pass over the rows.
 
-    Parameters
-    ----------
-    p : ndarray of shape (n,)
-        Scores.
-    y : ndarray of shape (n,)
-        Outcomes.
-    w : ndarray of shape (n,), optional
-        Weights, by default 1.
-
-    Examples
-    --------
     >>> by_score = SortedScores(np.array([0.9, 0.2, 0.9]), np.array([1.0, 0.0, 0.0]))
     >>> [x.tolist() for x in by_score.sums_by_score()]
     [[0.2, 0.9], [1.0, 2.0], [0.0, 1.0]]
@@ -134,10 +122,7 @@ class SortedScores:
         return s[last_index], s[next_index]
 
     def find_rows(self, p: Array, scores: Array, first: Array) -> Array:
-        """The group of each row, (n,), if groups of the distinct `scores` (m,) begin at the indices `first` (groups,).
-
-        p (n,) are the scores of the rows.
-        """
+        """The group of each row, (n,), if groups of the distinct `scores` (m,) begin at the indices `first`."""
         return score_keys.find_scores(p, scores[first])
 
     def _scores_at_ranks(self, keys: Array, ranks: Array, n_bins: int) -> Array:
@@ -153,7 +138,6 @@ class SortedScores:
         return not self._is_sorted and n_bins <= max_bins and len(keys) >= MIN_ROWS_FOR_COUNTING
 
     def _sorted_keys(self, keys: Array) -> Array:
-        """Sort the keys in place on first use."""
         if not self._is_sorted:
             keys.sort()
             self._is_sorted = True
@@ -190,7 +174,6 @@ class SortedLogOdds(SortedScores):
         return self.log_odds[last_index], self.log_odds[next_index]
 
     def find_rows(self, p: Array, scores: Array, first: Array) -> Array:
-        """The group of each row by its log odds."""
         index = np.searchsorted(self.log_odds[first], self._view.rank_scores, "right") - 1
         return np.maximum(index, 0)
 

@@ -27,7 +27,6 @@ class Sweep(Partition):
     uses_outcomes = True
 
     def fit(self, view: View) -> FittedPartition:
-        """Return the largest number of bins whose event rates do not decrease."""
         require_binary(view, "sweep")
         by_score = sort_by_partition_value(view)
         s, w, wy = by_score.sums_by_score()

@@ -36,7 +36,6 @@ class Uniform(Partition):
     ignores_scores = True
 
     def fit(self, view: View) -> FittedPartition:
-        """Return bins of equal width, or a grid on all axes for a joint view."""
         k = resolve_n_bins(self.bins, view)
         if view.joint:
             if self.range:
@@ -50,7 +49,6 @@ class Uniform(Partition):
         return Bins(low + edges * (1 - low) if low else edges, self.closed)
 
     def sums_by_selection(self, selections: RowSelections) -> Array:
-        """Sums of the bins, which are the same for all selections."""
         return sums_in_fixed_bins(self.fit(selections.first_view), selections)
 
     def __str__(self) -> str:

@@ -11,7 +11,6 @@ SWAP_REMEDY = " take (y_true, y_prob): swap the two arguments."
 
 
 def refuse_swapped(y: Array, p: Array) -> None:
-    """Raise an error if (y_true, y_prob) look swapped."""
     if not has_fractions(y):  # the cheaper check first: arguments in the right order need no other
         return
     fix = f"Predictions{SWAP_REMEDY}"
@@ -69,7 +68,6 @@ def refuse_swapped_multilabel(y: Array, p: Array) -> None:
 
 
 def has_fractions(x: Array) -> bool:
-    """Return whether any value is not an integer."""
     if x.dtype.kind != "f":
         return False
     finite = x[np.isfinite(x)]

@@ -68,10 +68,7 @@ def as_array_with_missing(x: Any, name: str) -> Array:
 
 
 def to_builtin_dtype(array: Array) -> Array:
-    """Return numbers of a type that a library adds to NumPy as float64, and text of variable length as objects.
-
-    The small floats of `ml_dtypes`, such as bfloat16 and float8, are exact in float64. Other arrays are unchanged.
-    """
+    """Return numbers of a type that a library adds to NumPy as float64, and variable text as objects."""
     if array.dtype.kind == "T":  # StringDType, whose missing values are objects
         return array.astype(object)
     is_added_by_library = array.dtype.isbuiltin == 2
@@ -79,10 +76,7 @@ def to_builtin_dtype(array: Array) -> Array:
 
 
 def tensor_to_array(tensor: Any) -> Array:
-    """Return the values of a torch tensor as an array, without a copy if they are on the CPU.
-
-    bfloat16, which NumPy does not have, becomes float32, which is exact.
-    """
+    """Return a torch tensor as an array, without a copy on the CPU; bfloat16 becomes float32, which is exact."""
     tensor = tensor.detach()
     return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).cpu().numpy())
 
@@ -119,7 +113,6 @@ def _refuse_missing(values: Any, array: Array, name: str) -> None:
 
 
 def _convert_long_integers(array: Array, name: str) -> Array:
-    """Convert integers of more than 64 bits to floats."""
     try:
         return array.astype(np.float64)
     except OverflowError:
@@ -151,7 +144,6 @@ def _check_encodable(array: Array, name: str) -> None:
 
 
 def _is_missing(value: Any) -> bool:
-    """Return whether an object is None, NaN or NA."""
     try:
         return value is None or bool(value != value)
     except Exception:  # noqa: BLE001 - pandas.NA has no truth value; an array or an object inside is not missing
@@ -198,7 +190,6 @@ def check_shape(p: Array, name: str) -> None:
 
 
 def check_one_dimensional(x: Array, name: str) -> None:
-    """Raise TO101 unless the shape is (n,)."""
     if x.ndim != 1:
         raise InputError(
             "TO101",
@@ -209,13 +200,11 @@ def check_one_dimensional(x: Array, name: str) -> None:
 
 
 def check_two_dimensional(x: Array, name: str) -> None:
-    """Raise TO101 unless the shape is (n, L)."""
     if x.ndim != 2:
         raise InputError("TO101", f"{name} must be (n, L).", f"shape {x.shape}", "Pass one column per label.")
 
 
 def check_same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
-    """Raise an error if the numbers of outcomes and predictions differ."""
     if len(y) != len(p):
         fix = "Align the rows first; arrays are never truncated."
         if p.ndim == 2 and p.shape[1] == len(y):
@@ -224,7 +213,6 @@ def check_same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
 
 
 def check_same_shape(y: Array, p: Array) -> None:
-    """Raise an error if multilabel outcomes and probabilities have different shapes."""
     if y.shape != p.shape:
         raise InputError(
             "TO107",
@@ -269,7 +257,6 @@ def select_rows(rows: Any, n: int) -> Array:
 
 
 def _no_subset_error(got: str) -> InputError:
-    """Return the error of a selection of rows that is no mask, slice or list of numbers."""
     return InputError(
         "TO118",
         "A subset must be selected by a mask of all rows, a slice or a list of row numbers.",

@@ -15,10 +15,7 @@ from trueodds.core.typing import Array
 
 
 def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
-    """Return the names of the k classes as plain Python values in the order of the columns, by default 0..k−1.
-
-    Raises InputError TO113 unless they are k distinct texts or numbers, which also differ as text.
-    """
+    """Return the k names as Python values, by default 0..k−1; raise TO113 unless distinct, also as text."""
     if classes is None:
         return tuple(range(k))
     is_sequence = np.iterable(classes) and not isinstance(classes, str)
@@ -45,7 +42,6 @@ def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
 
 
 def _is_class_name(name: Any) -> bool:
-    """Return whether this is text or a number of at most 64 bits, as arrays of labels store them."""
     return isinstance(name, str) or (isinstance(name, int) and name.bit_length() <= 64) or isinstance(name, float)
 
 

@@ -15,7 +15,6 @@ def predict_probabilities(model: Any, X: Any) -> Any:
 
 
 def _no_probabilities_error(model: Any) -> InputError:
-    """Return the error of a model that cannot predict probabilities, with what it can do instead."""
     name = type(model).__name__
     if hasattr(model, "decision_function") and not hasattr(model, "predict_proba"):
         problem = f"{name} has a decision_function, but no predict_proba."

@@ -45,10 +45,7 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
 
 
 def _concatenation_key(preds: Predictions) -> tuple[object, ...]:
-    """Return the properties that must be equal for concatenation.
-
-    Clustered rows match only themselves, because the same number means another cluster in other predictions.
-    """
+    """Return what must be equal; clustered rows match only themselves, because numbers of clusters are their own."""
     present_arrays = tuple(name for name in _ROW_ARRAYS if getattr(preds, name) is not None)
     return (
         preds.kind,

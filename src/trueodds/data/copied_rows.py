@@ -88,7 +88,6 @@ def _repeated_values(x: Array) -> Array:
 
 
 def _note(fact: str) -> Note:
-    """Return the note on copies of rows."""
     return Note(
         "TN144",
         f"{fact}, as if cases had been copied. Drop the copies, or pass ⟨cluster=⟩ with the number of the case:"
@@ -99,7 +98,6 @@ def _note(fact: str) -> Note:
 
 
 def _outcomes(preds: Predictions) -> Array:
-    """Return the labels or votes."""
     outcomes = preds.y if preds.votes is None else preds.votes
     assert outcomes is not None
     return outcomes

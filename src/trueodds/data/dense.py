@@ -28,8 +28,7 @@ class DensePredictions(Protocol):
         classes: Sequence[Any] | None = None,
         sum_tolerance: float | None = None,
         copy: bool = True,
-    ) -> None:
-        """From probabilities."""
+    ) -> None: ...
 
     @classmethod
     def from_logits(
@@ -40,11 +39,9 @@ class DensePredictions(Protocol):
         cluster: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
         copy: bool = True,
-    ) -> Self:
-        """From logits."""
+    ) -> Self: ...
 
-    def with_notes(self, *notes: Note) -> Self:
-        """Return the same rows with additional notes."""
+    def with_notes(self, *notes: Note) -> Self: ...
 
 
 T = TypeVar("T", bound=DensePredictions)
@@ -61,44 +58,11 @@ def from_dense(
     classes: Sequence[Any] | None = None,
     sum_tolerance: float | None = None,
 ) -> T:
-    """Return predictions with one row per pixel, voxel or token of each image.
+    """Return predictions with one row per pixel, voxel or token of each image; see `Predictions.from_dense`.
 
     All rows of an image form a cluster, so that intervals resample whole images and tests flip the signs of whole
-    images.
+    images. `predictions_class` is the class `Predictions`, which itself imports this module.
 
-    Parameters
-    ----------
-    predictions_class : type
-        The class `Predictions`, which itself imports this module.
-    labels : array (images, …)
-        Class of each position as an integer.
-    probs : array
-        Probabilities with the classes along `axis`, as networks return them: axis 1, or −1 for the last one. Or, of the
-        shape of `labels`, the probability of the second of two classes (the foreground).
-    axis : int or None, default=1
-        Axis of the classes. None if there is no such axis, which is inferred unless probabilities and labels could be
-        one-hot.
-    logits : bool, default=False
-        Whether `probs` are logits or log-probabilities, or the log odds of the foreground.
-    ignore : int or sequence of int, optional
-        Labels that are no class, such as 255. Their places are left out and counted in a note, TN143.
-    classes : sequence, optional
-        Names of the classes in their order.
-    sum_tolerance : float, optional
-        Largest deviation of the sum of the probabilities from 1, as for `Predictions`; not for logits.
-
-    Returns
-    -------
-    Predictions
-        The rows of all images.
-
-    Raises
-    ------
-    InputError
-        TO107 for shapes that do not match, and as for `Predictions`, with image and position of the first bad value.
-
-    Examples
-    --------
     >>> from trueodds.data.predictions import Predictions
     >>> rows = from_dense(Predictions, [[[0, 1], [1, 255]]], np.full((1, 2, 2, 2), 0.5), ignore=255)
     >>> rows.n, rows.cluster.tolist()
@@ -141,10 +105,7 @@ def from_dense(
 
 
 def _move_classes_to_last_axis(y: Array, p: Array, axis: int | None) -> Array:
-    """Return the probabilities with the classes along the last axis, or unchanged if they have the shape of the labels.
-
-    Raises InputError TO107 if the shapes of labels and probabilities do not match.
-    """
+    """Return the probabilities with the classes along the last axis; raise TO107 if the shapes do not match."""
     if p.shape == y.shape:
         if axis is not None and _look_one_hot(y, p, axis):
             fix = "These labels look one-hot: pass labels.argmax(axis); else say axis=None."
@@ -170,7 +131,6 @@ def _look_one_hot(y: Array, p: Array, axis: int) -> bool:
 
 
 def _suggest_class_axis(y: Array, p: Array) -> str:
-    """Suggest the axis of the classes from the shapes."""
     possible_axes = [i for i in range(1, p.ndim) if p.ndim == y.ndim + 1 and p.shape[:i] + p.shape[i + 1 :] == y.shape]
     if possible_axes:
         return f"Pass axis={possible_axes[0]}, the axis of the classes."
@@ -190,12 +150,10 @@ def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fi
 def _restate_by_image(problem: InputError, y: Array, row_positions: Array, *, is_foreground: bool) -> InputError:
     """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean.
 
-    `row_positions` are the indices (n,) of the rows in the flat labels, and `is_foreground` says that the probability
-    of the second of two classes alone was given.
+    `row_positions` are the indices (n,) of the rows in the flat labels.
     """
 
     def position(row: re.Match[str]) -> str:
-        """Return the image and the position in it for the number of a row."""
         image, *pixel = (int(i) for i in np.unravel_index(row_positions[int(row[1])], y.shape))
         return f"image {image}" + (f", position ({', '.join(map(str, pixel))})" if pixel else "")
 

@@ -18,11 +18,7 @@ MISSING_VALUES_REMEDY = "Give missing values a name, such as 'unknown'."
 
 
 def check_groups(group: Any, n: int) -> dict[str, Array]:
-    """Return each group column as an array (n,), by name.
-
-    `group` is one column, a mapping of names to columns, or a data frame. Raises InputError TO112 for columns of other
-    lengths or with missing values.
-    """
+    """Return each group column as an array (n,), by name; raise TO112 for other lengths or missing values."""
     if group is None:
         return {}
     if (names := native_column_names(group)) is not None:  # a frame: each column is a group column
@@ -59,14 +55,12 @@ def _column_to_array(column: Any, name: str) -> Array:
 
 
 def _missing_mask(values: Array) -> Array:
-    """Return which values are NaN or NaT, as a mask."""
     if values.dtype.kind == "f":
         return np.isnan(values)
     return np.isnat(values) if values.dtype.kind in "mM" else np.zeros(values.shape, dtype=bool)
 
 
 def check_clusters(cluster: ArrayLike | None, n: int) -> Array | None:
-    """Return the cluster of each row as numbers 0, 1, …, (n,)."""
     if cluster is None:
         return None
     values = check_groups({"cluster": cluster}, n)["cluster"]

@@ -39,30 +39,8 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
 
     If the names of all classes have numbers (`class_numbers`), labels are these numbers; a text may also be a name.
     Other classes have text labels, which are their names, or integers, which are their positions; but if a name looks
-    like a number, labels are always names.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        The labels.
-    k : int
-        Number of classes.
-    names : tuple
-        The names of the classes.
-    has_names : bool
-        Whether the caller named the classes. Otherwise `names` are their numbers, and labels cannot be names.
-    is_single : bool, default=False
-        Whether the probability of the second class alone was given, for the remedy in an error.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        The class numbers.
-
-    Raises
-    ------
-    InputError
-        TO101 for another shape, TO103 for missing labels, TO105 for unknown ones, TO106 for other types.
+    like a number, labels are always names. Unless the caller named the classes (`has_names`), `names` are their
+    numbers, and labels cannot be names. `is_single` says that the probability of the second class alone was given.
     """
     if y.ndim != 1:
         raise InputError(
@@ -139,10 +117,7 @@ def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = N
 
 
 def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy: str) -> Array:
-    """Return the positions (n,) of labels (n,) that are class names or the numbers in them.
-
-    `remedy` is for classes without names.
-    """
+    """Return the positions (n,) of labels (n,) that are class names or the numbers in them."""
     if not has_names:
         refuse_odd_label(y, np.ones(len(y), dtype=bool))
         problem = "Labels are names, but the classes have no names."
@@ -214,10 +189,7 @@ def refuse_odd_label(y: Array, is_unknown: Array) -> None:
 
 
 def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
-    """Return the share of each class per row (n, K), and the number of votes (n,) if counts were given, else None.
-
-    `y` (n, K) holds counts, or shares that sum to 1. Raises InputError TO111 for anything else.
-    """
+    """Return the share of each class per row (n, K), and the number of votes (n,) if counts were given; raise TO111."""
     if y.shape[1] == 1:
         raise InputError(
             "TO101", "y_true has a single column.", f"shape {y.shape}", "Pass y_true[:, 0] as one label per row."
@@ -254,11 +226,7 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
 
 
 def _mixed_votes_error(votes: Array, n_votes: Array, is_count: Array, is_share: Array) -> InputError:
-    """Return the error of votes (n, K) that are neither counts in all rows nor shares in all rows.
-
-    `n_votes` (n,) are their row sums. `is_count` and `is_share` (n,) say whether a row can be read as counts, and as
-    shares.
-    """
+    """Return the error of votes (n, K) that are neither counts in all rows nor shares in all rows."""
     is_neither = ~is_count & ~is_share
     if is_neither.any():
         row = int(np.argmax(is_neither))
@@ -337,10 +305,7 @@ def check_multilabel(y: Array, missing: float | None, names: tuple[Any, ...]) ->
 
 
 def check_binary(y: Array, name: str = "Y", *, is_multilabel: bool = False) -> Array:
-    """Convert values of 0 and 1 to integers; any other value raises InputError TO116.
-
-    `is_multilabel` says that a value of −1 may stand for an unknown label.
-    """
+    """Convert values of 0 and 1 to integers; raise TO116 for others, such as −1 for an unknown label."""
     if y.dtype.kind not in "biuf":
         raise InputError("TO116", f"{name} must hold 0 and 1.", f"dtype {y.dtype}", "Convert it first.")
     is_invalid = ~((y == 0) | (y == 1))

@@ -115,7 +115,6 @@ class InducedProbabilities:
 
     @property
     def has_logs(self) -> bool:
-        """Whether there are logits."""
         return self.preds.logits is not None
 
     def complement(self, p: Array) -> Array:
@@ -133,10 +132,7 @@ class InducedProbabilities:
         return None if logits is None else log_odds(logits, self.outcome_codes() == 1)
 
     def logs(self, outcomes: int) -> Array | None:
-        """Return the log-probability of each outcome, (n, outcomes) float64, from the logits; None if there are none.
-
-        `outcomes` is the number of outcomes. For a binary view, these are the complement and the event.
-        """
+        """Return the log-probability of each outcome, (n, outcomes), from the logits; None if there are none."""
         logits = self.preds.logits
         if logits is None:
             return None
@@ -164,15 +160,12 @@ class LogOdds:
         self.z = z
 
     def complement(self, p: Array) -> Array:
-        """Return the probability (n,) that the label is absent."""
         return sigmoid(-self.z)
 
     def log_odds(self) -> Array:
-        """Return the log odds (n,), as float64."""
         return np.asarray(self.z, dtype=np.float64)
 
     def logs(self, outcomes: int) -> Array:
-        """Return the log-probabilities of absence and presence, (n, 2)."""
         return log_softmax(self.z)
 
 
@@ -240,5 +233,4 @@ def masked_log_sum_exp(z: Array, mask: Array) -> Array:
 
 
 def _select_mask_rows(mask: Array, rows: Array) -> Array:
-    """Return the mask of the selected rows; a mask with one row applies to all."""
     return mask if len(mask) == 1 else mask[rows]

@@ -78,12 +78,10 @@ def check_hard_labels(preds: Predictions) -> list[Note]:
 
 
 def hard_labels_note(kind: str) -> Note:
-    """Return the note on probabilities that are all 0 or 1."""
     return Note("TN149", HARD_LABELS_TEXT.format(what="confidence" if kind == "confidence" else "probability"))
 
 
 def _are_all_certain(p: Array) -> bool:
-    """Return whether all probabilities are 0 or 1."""
     return bool(((p == 0) | (p == 1)).all())
 
 
@@ -153,10 +151,7 @@ def _assigned_weight(label: Array, predicted: Array, weight: Array) -> float:
 
 
 def check_observed_classes(preds: Predictions) -> list[Note]:
-    """Return a note if a class was never observed, although it was expected or labels may start at 1.
-
-    For confidences, the note is that no answer is correct.
-    """
+    """Return a note if a class was never observed, although it was expected or labels may start at 1."""
     if preds.kind == "confidence":
         assert preds.y is not None
         return no_correct_answer_notes(float(preds.w @ preds.y), float(preds.w @ preds.p) * preds.n / preds.w.sum())

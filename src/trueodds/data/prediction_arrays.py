@@ -77,10 +77,7 @@ class PredictionArrays:
             object.__setattr__(self, name, MappingProxyType(value) if name == "group" else value)
 
     def _copy_shared_arrays(self, *inputs: Array) -> None:
-        """Copy the group columns, and all arrays that share memory with those of the caller.
-
-        Weights, votes and clusters were converted, which copies them.
-        """
+        """Copy group columns, and arrays that share memory with the caller's; weights, votes and clusters do not."""
         groups = {name: _read_only(labels.copy()) for name, labels in self.group.items()}
         shared = {name: getattr(self, name) for name in ("p", "logits", "y")}
         copies = {
@@ -299,13 +296,11 @@ class PredictionArrays:
 
 
 def _read_only(array: Array) -> Array:
-    """Return an array, made read-only."""
     array.flags.writeable = False
     return array
 
 
 def _one_hot_matrix(y: Array, k: int) -> Array:
-    """Return the one-hot matrix (n, k) of labels (n,)."""
     Y = np.zeros((len(y), k))
     Y[np.arange(len(y)), y] = 1
     return Y

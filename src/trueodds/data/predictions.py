@@ -144,10 +144,7 @@ class Predictions(PredictionArrays):
         cluster: ArrayLike | None,
         **fields: Any,
     ) -> None:
-        """Check weights, groups and clusters, and set all fields; `fields` are the others, which were checked before.
-
-        The outcomes and logits that are not among them are None.
-        """
+        """Check weights, groups and clusters, and set all fields; outcomes and logits not among `fields` are None."""
         n = len(p)
         values = dict.fromkeys(("logits", "y", "votes", "counts", "row_id")) | {"is_expanded": False} | fields
         values |= {"p": p, "classes": classes, "n": n, "k": len(classes), "weight": check_weights(weight, n)}

@@ -35,8 +35,7 @@ class RowSumDeviations(NamedTuple):
 def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, *, check_sums: bool) -> list[Note]:
     """Check that probabilities are finite, in [0, 1] up to K roundings, and sum to 1; return notes.
 
-    `p` is (n,) or (n, K), and `dtype` is that of the input, from which it was converted. Row sums of (n, K) are checked
-    with `check_sums`, within `sum_tolerance` or, if it is None, the tolerance of the dtype.
+    `dtype` is that of the input, from which p was converted, and gives the default of `sum_tolerance`.
     """
     k = 2 if p.ndim == 1 else p.shape[1]
     eps = float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
@@ -88,10 +87,7 @@ def _suggest_meaning(p: Array, lowest: float, highest: float) -> str:
 def _summarize_probabilities(
     p: Array, max_exact_deviation: float, *, check_sums: bool
 ) -> tuple[float, float, RowSumDeviations | None]:
-    """Return the smallest and largest value, and the deviations of the row sums from 1; None unless they are checked.
-
-    A row is exact up to a deviation of `max_exact_deviation`. Large tables are checked in one pass by a compiled loop.
-    """
+    """Return the smallest and largest value, and the deviations of row sums from 1; None unless checked."""
     if not (check_sums and p.ndim == 2):
         return float(p.min()), float(p.max()), None
     if p.size >= MIN_COMPILED_SIZE:
@@ -175,10 +171,7 @@ def check_logits(z: Array) -> Array:
 
 
 def softmax(z: Array) -> Array:
-    """Return the probabilities (n, K) of logits (n, K), or (n,) of log odds (n,), in float64.
-
-    A logit of −inf gives an exact zero. Raises InputError TO103 for other logits that are not finite.
-    """
+    """Return the probabilities (n, K) of logits, or (n,) of log odds (n,), in float64; −inf is an exact zero."""
     z = check_logits(z)
     if z.ndim == 1:
         return sigmoid(z)
@@ -188,7 +181,6 @@ def softmax(z: Array) -> Array:
 
 
 def sigmoid(z: Array) -> Array:
-    """Return the probabilities of log odds, in the same shape."""
     exp_minus_abs = np.exp(-np.abs(z))  # at most 1, so that nothing overflows
     return np.where(z >= 0, 1 / (1 + exp_minus_abs), exp_minus_abs / (1 + exp_minus_abs))
 
@@ -203,10 +195,7 @@ def check_log_odds(z: Array) -> Array:
 
 
 def note_doubtful_logits(z: Array) -> list[Note]:
-    """Return a note if logits (n,) or (n, K) look like other numbers; they are read as logits nevertheless.
-
-    They may be probabilities, or scores of another unit, such as credit scores.
-    """
+    """Return a note if logits look like probabilities or scores of another unit; they are read nevertheless."""
     return [*_note_scores_of_another_unit(z), *_note_probabilities(z)]
 
 
@@ -257,10 +246,7 @@ def two_columns(p: Array, logits: Array | None = None) -> Array:
 
 
 def prob_columns(p: Array) -> Array:
-    """Return probabilities (n,) or (n, K) as float64 (n, K); a single column p is that of the second class.
-
-    It is converted before 1 − p is computed, so that float32 loses no digits.
-    """
+    """Return probabilities as float64 (n, K), converted before 1 − p is computed, so that float32 loses no digits."""
     p = p.astype(np.float64, copy=False)
     return two_columns(p) if p.ndim == 1 else p
 

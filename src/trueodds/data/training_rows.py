@@ -82,7 +82,6 @@ def _has_exact_level_and_slope(preds: Predictions) -> bool:
 
 
 def _is_tiny(w: Array, scores: Array, variances: Array) -> bool:
-    """Return whether the weighted sum of scores is tiny beside its standard deviation."""
     return bool(abs(w @ scores) <= MAX_SCORE * np.sqrt(w * w @ np.maximum(variances, 0)))
 
 

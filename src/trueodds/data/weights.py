@@ -23,10 +23,7 @@ MAX_REPEATED_ROWS = 10**9  # maximum number of rows that frequency weights may r
 
 
 def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
-    """Return the weights as (n,) float64; None if there are none.
-
-    Raises InputError TO110 unless they are finite, nonnegative, not all zero, and float64 can represent their powers.
-    """
+    """Return the weights as float64; raise TO110 unless finite, nonnegative, not all 0, with powers in float64."""
     if weight is None:
         return None
     w = as_float_array(as_array(weight, "weight"), "weight").astype(np.float64)

@@ -196,10 +196,7 @@ def summarize_epoch(
 
 
 def _scaled_log_loss(preds: Predictions, beta: float) -> float:
-    """Return the log loss of probabilities proportional to p^β, where β = 1/T is the inverse temperature.
-
-    It is computed from logarithms, so that no power underflows.
-    """
+    """Return the log loss of probabilities ∝ p^β with β = 1/T, from logarithms, so that no power underflows."""
     logs = beta * log_probabilities(preds)
     if preds.votes is not None:
         observed = (preds.votes * np.where(preds.votes > 0, logs, 0.0)).sum(axis=1)
@@ -211,36 +208,7 @@ def _scaled_log_loss(preds: Predictions, beta: float) -> float:
 class EpochMonitor:
     """Common part of the callbacks: it collects the rows of an epoch, summarizes them, and logs the summary.
 
-    Its settings are checked when it is created, before training.
-
-    Parameters
-    ----------
-    logits : bool
-        Whether the scores are logits; otherwise they are probabilities.
-    estimator : str or Estimator
-        Name of an estimator, or an instance with its settings.
-    lens : str, Lens or callable, optional
-        Which predicted probability is examined, as in `measure`.
-    prefix : str
-        Beginning of the names of the logged values.
-    every : int, default=1
-        Summarize the epochs 0, `every`, 2 `every`, ….
-    sum_tolerance : float, optional
-        Largest deviation of the sum of a row of probabilities from 1, as for `Predictions`.
-    ignore_index : int, optional
-        Label of rows that are excluded.
-    rng : int, default=0
-        Seed of the null draws, and of the sample if there are more than 20 million probabilities.
-
-    Attributes
-    ----------
-    summary : EpochSummary or None
-        The latest summary.
-
-    Raises
-    ------
-    InputError
-        TO201 for an unknown estimator, TO203 for an invalid setting, TO204 for an unknown lens.
+    Its settings, those of the callbacks, are checked when it is created, before training. `summary` is the latest one.
     """
 
     def __init__(
@@ -272,54 +240,17 @@ class EpochMonitor:
         self.make_collector()  # raises an error for invalid settings
 
     def make_collector(self, shard: int = 0) -> RowCollector:
-        """Return an empty collector for the rows of an epoch.
-
-        Parameters
-        ----------
-        shard : int, default=0
-            Number of the process.
-
-        Returns
-        -------
-        RowCollector
-            The collector.
-        """
+        """Return an empty collector for the rows of an epoch, in the process of this number."""
         return RowCollector(**self._collector_settings, seed=self.rng, shard=shard)
 
     def is_due(self, epoch: int) -> bool:
-        """Return whether an epoch, counted from 0, is summarized.
-
-        Parameters
-        ----------
-        epoch : int
-            Number of the epoch.
-
-        Returns
-        -------
-        bool
-            Whether it is.
-        """
+        """Return whether an epoch, counted from 0, is summarized."""
         return epoch % self.every == 0
 
     def summarize(self, collector: RowCollector) -> dict[str, float]:
-        """Summarize the collected rows, and return the values to log.
+        """Summarize the collected rows, and return the values to log by name, with the prefix.
 
         The summary is logged at level INFO. Notes on the data are logged once as warnings.
-
-        Parameters
-        ----------
-        collector : RowCollector
-            The rows of the epoch.
-
-        Returns
-        -------
-        dict of str to float
-            The values by name, with the prefix.
-
-        Raises
-        ------
-        InputError
-            As for `RowCollector.predictions` and `summarize_epoch`.
         """
         preds = collector.predictions()
         self.summary = summarize_epoch(preds, estimator=self.estimator, lens=self.lens, rng=self.rng)

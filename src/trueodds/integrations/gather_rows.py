@@ -34,19 +34,8 @@ def gather_rows(collector: RowCollector, device: Any = "cpu") -> None:
     """Replace the rows of the collector by those of all processes; every process must call it.
 
     Rows may be spread unevenly, and a process may have none. If more rows were added in all than fit into memory, the
-    result is a uniform random sample of all of them.
-
-    Parameters
-    ----------
-    collector : RowCollector
-        The rows of this process, whose `shard` is its number.
-    device : torch.device or str, default="cpu"
-        Device that the backend of torch.distributed communicates with.
-
-    Raises
-    ------
-    InputError
-        TO352, in every process, if the processes have different classes or labels of different shapes.
+    result is a uniform random sample of all of them. Raises TO352, in every process, if the processes have different
+    classes or labels of different shapes.
     """
     scores, labels, keys = np.empty(0), np.empty(0), np.empty(0, dtype=np.uint64)
     if collector.n_added:
@@ -132,10 +121,7 @@ def _gather_array(values: Array, device: Any) -> Array:
 
 
 def _convert_dtype(values: Array, dtypes: tuple[Any, ...]) -> Array:
-    """Convert values to one of `dtypes`, if their type is not among them.
-
-    Floating-point values get the last one, and integers and booleans the first one.
-    """
+    """Convert values to one of `dtypes`: other floating-point values to the last, integers to the first."""
     if values.dtype in dtypes:
         return values
     return values.astype(dtypes[-1] if values.dtype.kind == "f" else dtypes[0])

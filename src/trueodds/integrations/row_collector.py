@@ -37,25 +37,9 @@ class RowCollector:
 
     All rows are kept up to `max_probs` probabilities. Of more rows a uniform random sample is kept, and a note on the
     predictions reports it. The sample consists of the rows with the smallest keys, which are hashes of their numbers;
-    rows of a cluster have the same key, so that clusters are sampled as a whole.
+    rows of a cluster have the same key, so that clusters are sampled as a whole. Rows of the label `ignore_index` are
+    excluded. `shard` is the number of the process, so that rows of different processes are sampled independently.
 
-    Parameters
-    ----------
-    logits : bool
-        Whether the scores are logits or log-probabilities; otherwise they are probabilities.
-    max_probs : int, default=20,000,000
-        Maximum number of probabilities that are kept.
-    sum_tolerance : float, optional
-        Largest deviation of the sum of a row of probabilities from 1, as for `Predictions`; 0.016 for bfloat16.
-    ignore_index : int, optional
-        Label of rows that are excluded, such as −100 for padding. A note reports their number.
-    seed : int, default=0
-        Seed of the sample.
-    shard : int, default=0
-        Number of the process, so that rows of different processes are sampled independently.
-
-    Examples
-    --------
     >>> collector = RowCollector(logits=False)
     >>> collector.add([[0.9, 0.1], [0.4, 0.6]], [0, 1])
     >>> collector.add([[0.2, 0.8]], [0])
@@ -89,20 +73,9 @@ class RowCollector:
     def add(self, scores: Any, labels: Any, clusters: Any = None) -> None:
         """Add the rows of a batch; values are copied and, up to dtype, not altered.
 
-        Parameters
-        ----------
-        scores : array or tensor (n, K), (n,) or (n, 1)
-            Logits or probabilities of all classes, or those of the second of two classes.
-        labels : array or tensor (n,), (n, 1) or (n, K)
-            Class numbers, or one-hot labels or votes.
-        clusters : array (n,), optional
-            Cluster of each row, numbered from 0 within the batch. Either all batches have clusters, or none.
-
-        Raises
-        ------
-        InputError
-            TO352 for shapes that do not match each other or earlier batches, TO340 for a tensor with gradients, TO101
-            for anything but arrays. Values are checked by `predictions`.
+        Scores are (n, K), or (n,) or (n, 1) of the second of two classes; labels class numbers, or one-hot or votes (n,
+        K). Clusters (n,) are numbered from 0 within the batch; all batches have them, or none. Raises TO352 for shapes
+        that do not match each other or earlier batches; values are checked by `predictions`.
         """
         self.has_bfloat16 |= _is_bfloat16(scores)
         scores, labels = _squeeze_column(copy_to_array(scores, "scores")), copy_to_array(labels, "labels")
@@ -134,18 +107,7 @@ class RowCollector:
         return max(1, self.max_probs // n_columns)
 
     def rows(self) -> CollectedRows:
-        """Merge the batches, sample at most `max_rows` of their rows if there are more, and return these.
-
-        Returns
-        -------
-        CollectedRows
-            The rows in the order in which they were added.
-
-        Raises
-        ------
-        InputError
-            TO354 if there are none.
-        """
+        """Return the rows in the order in which they were added, or a sample of them; raise TO354 if there are none."""
         if not self._batches:
             ignored = f", and {self.n_ignored:,} rows with the ignored label" if self.n_ignored else ""
             raise InputError(
@@ -175,35 +137,12 @@ class RowCollector:
         return rows
 
     def replace_rows(self, rows: CollectedRows, n_added: int, n_ignored: int, has_bfloat16: bool) -> None:
-        """Replace the rows of this process by those of all processes.
-
-        Parameters
-        ----------
-        rows : CollectedRows
-            The rows of all processes, or a sample of them.
-        n_added, n_ignored : int
-            Number of rows that all processes have added and ignored.
-        has_bfloat16 : bool
-            Whether a process has added scores in bfloat16.
-        """
+        """Replace the rows by those, or a sample of those, of all processes, with their numbers of rows."""
         self.has_bfloat16 = has_bfloat16
         self._batches, self._n_rows, self.n_added, self.n_ignored = [rows], len(rows.keys), n_added, n_ignored
 
     def predictions(self) -> Predictions:
-        """Return the collected rows as predictions.
-
-        One-hot labels become class numbers; other labels (n, K) are votes.
-
-        Returns
-        -------
-        Predictions
-            The validated predictions.
-
-        Raises
-        ------
-        InputError
-            TO354 if there are no rows, TO352 for labels with several ones in a row, and as for `Predictions`.
-        """
+        """Return the rows as predictions; one-hot labels become class numbers, other labels (n, K) are votes."""
         rows = self.rows()
         labels = _read_one_hot(rows.labels) if rows.labels.ndim == 2 else rows.labels
         sum_tolerance = self.sum_tolerance
@@ -253,31 +192,11 @@ class RowCollector:
 
 
 def flatten_positions(scores: Any, labels: Any) -> tuple[Any, Any, Array | None]:
-    """Flatten positions such as tokens or pixels to rows; the classes must be along the last axis.
+    """Flatten positions such as tokens or pixels, (n, …, K), to rows (m, K), and return their sequences as clusters.
 
-    Parameters
-    ----------
-    scores : array or tensor (n, K) or (n, …, K)
-        Logits or probabilities.
-    labels : array or tensor (n,), (n, …) or of the shape of `scores`
-        Class numbers, or one-hot labels or votes.
+    Scores without positions are unchanged and have no clusters. Labels are class numbers, or one-hot or votes of the
+    shape of the scores; others raise TO352.
 
-    Returns
-    -------
-    scores : array or tensor (m, K)
-        One row per position; scores without positions are unchanged.
-    labels : array or tensor (m,) or (m, K)
-        The labels of the positions.
-    clusters : ndarray (m,) or None
-        Index of the sequence or image of each position; None without positions.
-
-    Raises
-    ------
-    InputError
-        TO352 for positions whose labels have another shape.
-
-    Examples
-    --------
     >>> scores, labels, clusters = flatten_positions(np.zeros((2, 3, 5)), np.zeros((2, 3)))
     >>> scores.shape, clusters.tolist()
     ((6, 5), [0, 0, 0, 1, 1, 1])
@@ -300,25 +219,7 @@ def flatten_positions(scores: Any, labels: Any) -> tuple[Any, Any, Array | None]
 
 
 def copy_to_array(values: Any, name: str) -> Array:
-    """Copy an array or a tensor to a NumPy array with the same values; bfloat16 becomes float32.
-
-    Parameters
-    ----------
-    values : array or tensor
-        The values; a tensor may lie on any device.
-    name : str
-        Name of the values in an error.
-
-    Returns
-    -------
-    ndarray
-        The copy.
-
-    Raises
-    ------
-    InputError
-        TO340 for a tensor with gradients, TO101 and TO114 for anything but arrays of numbers.
-    """
+    """Copy an array or a tensor on any device to a NumPy array; bfloat16 becomes float32."""
     if getattr(values, "requires_grad", False):
         raise InputError(
             "TO340",

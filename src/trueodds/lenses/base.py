@@ -99,7 +99,6 @@ class Lens(Settings):
         )
 
     def _weights_of_views(self, preds: Predictions, n_views: int) -> list[Array | None]:
-        """Weights of the rows in each view: 0 where the label of the view is unknown; None if all are 1."""
         if preds.known is None:
             return [preds.weight] * n_views
         columns = self.class_columns(preds)
@@ -119,14 +118,10 @@ class Lens(Settings):
         )
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource] | None:
-        """Return the row source of each view, for rows of weight 1 with one label `y` (n,) each.
-
-        None if the lens has no such source: `probabilities` and `outcome_codes` are used instead.
-        """
+        """Return the row source of each view, for rows of weight 1 with one label `y` each; None if there is none."""
         return None
 
     def _observed_outcomes(self, preds: Predictions) -> list[Array]:
-        """Observed outcomes of each view, in the shape of its probabilities."""
         if preds.kind == "multilabel":
             assert preds.y is not None
             return [preds.y[:, c] == 1 for c in self.class_columns(preds)]
@@ -141,7 +136,6 @@ class Lens(Settings):
         ]
 
     def class_columns(self, preds: Predictions) -> list[int]:
-        """Return the class number of each view, for lenses on single classes."""
         raise NotImplementedError
 
     def check(self, preds: Predictions) -> None:

@@ -30,15 +30,12 @@ class Canonical(Lens):
     name = "canonical"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Return all class probabilities (n, K), or those of the second of two classes (n,)."""
         return [class_probability(preds, 1)] if preds.k == 2 else [preds.P]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource] | None:
-        """Return the row source of the second of two classes; None for more classes."""
         return [ViewColumn(class_probability(preds, 1), y, 1)] if preds.k == 2 else None
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The outcome is the observed class."""
         return [OutcomeCodes(np.arange(preds.k)[None, :])]
 
 
@@ -49,19 +46,15 @@ class Positive(Lens):
     name = "positive"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Return the probability of the second class."""
         return [class_probability(preds, 1)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource]:
-        """Return the row source of the second class."""
         return [ViewColumn(class_probability(preds, 1), y, 1)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event is the second class."""
         return [event_codes(1, 2)]
 
     def check(self, preds: Predictions) -> None:
-        """Require two classes."""
         super().check(preds)
         if preds.k != 2:
             raise InputError(
@@ -80,31 +73,24 @@ class Class(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name of the lens, such as `class:3`."""
         return f"class:{self.class_name}"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Return the probability of the class."""
         return [class_probability(preds, c) for c in self.class_columns(preds)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource]:
-        """Return the row source of the class against the rest."""
         return [_one_vs_rest_rows(preds, y, c) for c in self.class_columns(preds)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event is that the class was observed."""
         return [event_codes(c, preds.k) for c in self.class_columns(preds)]
 
     def class_columns(self, preds: Predictions) -> list[int]:
-        """Return the number of the class."""
         return [class_number(self.class_name, preds.classes)]
 
     def view_names(self, preds: Predictions) -> list[str]:
-        """Return the name of the only view."""
         return [f"class:{preds.classes[c]}" for c in self.class_columns(preds)]
 
     def check(self, preds: Predictions) -> None:
-        """Require that the class exists."""
         if preds.kind == "confidence":
             super().check(preds)
         self.class_columns(preds)
@@ -117,7 +103,6 @@ class Classwise(Lens):
     name = "classwise"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Return the probabilities of each class."""
         return [class_probability(preds, c) for c in range(preds.k)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[RowSource]:
@@ -128,7 +113,6 @@ class Classwise(Lens):
         return [ClassColumn(classes, c) for c in range(preds.k)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event of each view is that its class was observed."""
         return [event_codes(c, preds.k) for c in range(preds.k)]
 
     def complement_source(self, preds: Predictions, i: int) -> ExactProbabilities | None:
@@ -138,15 +122,12 @@ class Classwise(Lens):
         return InducedProbabilities(preds, lambda: event_codes(i, preds.k).code)
 
     def class_columns(self, preds: Predictions) -> list[int]:
-        """Return the numbers of all classes."""
         return list(range(preds.k))
 
     def view_names(self, preds: Predictions) -> list[str]:
-        """Return a name for each class."""
         return [f"class:{name}" for name in preds.classes]
 
     def check(self, preds: Predictions) -> None:
-        """Refuse confidences without class probabilities."""
         if preds.kind == "confidence":
             super().check(preds)
 
@@ -159,7 +140,6 @@ class Groups(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name of the lens, such as `groups:[[0,1],[2]]`."""
         return "groups:" + json.dumps([list(block) for block in self.blocks], separators=(",", ":"))
 
     def probabilities(self, preds: Predictions) -> list[Array]:
@@ -168,18 +148,15 @@ class Groups(Lens):
         return [sums[1]] if len(sums) == 2 else [np.stack(sums, axis=1)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The outcome is the block that contains the class."""
         code = np.empty((1, preds.k), dtype=np.int64)
         for number, block in enumerate(self._class_numbers_of_blocks(preds)):
             code[0, block] = number
         return [OutcomeCodes(code)]
 
     def _class_numbers_of_blocks(self, preds: Predictions) -> list[list[int]]:
-        """Class numbers of each block."""
         return [[class_number(name, preds.classes) for name in block] for block in self.blocks]
 
     def check(self, preds: Predictions) -> None:
-        """Require disjoint blocks that cover all classes."""
         super().check(preds)
         numbers = [c for block in self._class_numbers_of_blocks(preds) for c in block]
         if len(self.blocks) < 2 or not all(self.blocks) or sorted(numbers) != list(range(preds.k)):

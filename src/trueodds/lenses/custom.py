@@ -28,7 +28,6 @@ class Custom(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name of the callable."""
         return str(getattr(self.psi, "__name__", type(self.psi).__name__))
 
     def probabilities(self, preds: Predictions) -> list[Array]:
@@ -87,5 +86,4 @@ class Custom(Lens):
 
 
 def _is_one_hot(outcomes: Array) -> bool:
-    """Whether each row (n, m) holds a single 1 and zeros."""
     return bool(((outcomes == 0) | (outcomes == 1)).all() and (outcomes.sum(axis=1) == 1).all())

@@ -83,7 +83,6 @@ def effective_sample_size(views: Sequence[View], cluster: Array) -> EffectiveSam
 
 
 def _effective_sample_size_of_view(view: View, cluster: Array) -> EffectiveSampleSize:
-    """Effective numbers of rows and clusters of one view."""
     squared_weights = view.w.astype(np.float64) ** 2
     totals, squares = np.bincount(cluster, view.w), np.bincount(cluster, squared_weights)
     pair_weights = totals**2 - squares  # Σ w_i w_j over the pairs of rows of each cluster
@@ -99,8 +98,6 @@ def _effective_sample_size_of_view(view: View, cluster: Array) -> EffectiveSampl
 def equal_clusters(w: Array, cluster: Array) -> float:
     """Number of clusters of equal weight with the same sum of squared weights: (Σ W)² / Σ W² of the cluster weights W.
 
-    w (n,) are the weights of the rows and `cluster` (n,) the numbers of their clusters.
-
     >>> equal_clusters(np.ones(4), np.array([0, 0, 0, 1]))
     1.6
     """
@@ -109,10 +106,7 @@ def equal_clusters(w: Array, cluster: Array) -> float:
 
 
 def _intracluster_correlation(view: View, cluster: Array, pair_weight: float) -> float:
-    """Estimated intracluster correlation of the residuals of a view, from 0 to 1.
-
-    `pair_weight` is Σ w_i w_j over the pairs i ≠ j of rows of the same cluster.
-    """
+    """Estimated intracluster correlation of residuals, 0 to 1; `pair_weight` is Σ w_i w_j over pairs i ≠ j."""
     if pair_weight <= 1e-12 * view.total**2:  # one row per cluster
         return 0.0
     w, n = view.w.astype(np.float64), len(view.w)

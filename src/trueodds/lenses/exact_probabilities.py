@@ -34,24 +34,16 @@ class HasOutcomeProbabilities(Protocol):
     """The attributes of a `View` that `SelectedExactProbabilities` reads."""
 
     @property
-    def has_logs(self) -> bool:
-        """Whether log-probabilities are known that do not underflow where a probability does."""
-        ...
+    def has_logs(self) -> bool: ...
 
     @property
-    def q(self) -> Array:
-        """Probability of the complement, (n,)."""
-        ...
+    def q(self) -> Array: ...
 
     @property
-    def log_odds(self) -> Array | None:
-        """Log odds of the event, (n,), if logits are known."""
-        ...
+    def log_odds(self) -> Array | None: ...
 
     @property
-    def log_P(self) -> Array:
-        """Log-probability of each outcome, (n, outcomes)."""
-        ...
+    def log_P(self) -> Array: ...
 
 
 class SelectedExactProbabilities:
@@ -62,20 +54,16 @@ class SelectedExactProbabilities:
 
     @property
     def has_logs(self) -> bool:
-        """Whether the view has log-probabilities."""
         return self.view.has_logs
 
     def complement(self, p: Array) -> Array:
-        """Return the complements of the selected rows, (rows,)."""
         return np.asarray(self.view.q[self.rows])
 
     def log_odds(self) -> Array | None:
-        """Return the log odds of the selected rows, (rows,), if they are known."""
         log_odds = self.view.log_odds
         return None if log_odds is None else np.asarray(log_odds[self.rows])
 
     def logs(self, outcomes: int) -> Array:
-        """Return the log-probabilities of the selected rows, (rows, outcomes)."""
         return np.asarray(self.view.log_P[self.rows])
 
 

@@ -83,12 +83,10 @@ class HypothesisLens(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name of the underlying lens."""
         return str(self.lens)
 
     @property
     def aggregate(self) -> str:  # type: ignore[override]
-        """Aggregate of the underlying lens."""
         return self.lens.aggregate
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
@@ -96,7 +94,6 @@ class HypothesisLens(Lens):
         return self.lens.outcome_codes(self.preds)
 
     def class_columns(self, preds: Predictions) -> list[int]:
-        """Class numbers of the underlying lens."""
         return self.lens.class_columns(self.preds)
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
@@ -123,7 +120,6 @@ class HypothesisLens(Lens):
         )
 
     def notes(self, preds: Predictions) -> list[Note]:
-        """Notes of the underlying lens."""
         return self.lens.notes(self.preds)
 
 

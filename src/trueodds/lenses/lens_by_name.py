@@ -62,7 +62,6 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
 
 
 def _parse_blocks(text: str) -> tuple[tuple[Any, ...], ...]:
-    """Parse the blocks of classes in a name such as `groups:[[0,1],[2]]`."""
     try:
         blocks = json.loads(text.removeprefix("groups:"))
         return check("groups:", blocks, tuple[tuple[ClassName, ...], ...])
@@ -76,14 +75,10 @@ class HasClasses(Protocol):
     """Predictions or a tally, on which the default lens depends."""
 
     @property
-    def kind(self) -> str:
-        """Kind of the predictions: `classes`, `confidence` or `multilabel`."""
-        ...
+    def kind(self) -> str: ...
 
     @property
-    def k(self) -> int:
-        """Number of classes."""
-        ...
+    def k(self) -> int: ...
 
 
 def default_lens(preds: HasClasses) -> Lens:

@@ -27,7 +27,6 @@ class Confidence(Lens):
     name = "confidence"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Return the largest probability of each row."""
         if preds.kind == "confidence":
             return [preds.p]
         if preds.p.ndim == 1:
@@ -41,13 +40,11 @@ class Confidence(Lens):
         return None if preds.p.ndim == 1 else [LargestProbability(preds.p, y, preds.record_tied)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event is that the predicted class is correct."""
         if preds.kind == "confidence":
             return [event_codes(1, 2)]
         return [event_codes(predicted_class(preds), preds.k)]
 
     def check(self, preds: Predictions) -> None:
-        """Require mutually exclusive classes."""
         if preds.kind == "multilabel":
             super().check(preds)
 
@@ -97,7 +94,6 @@ def has_wrong_prediction(preds: Predictions) -> bool:
 
 
 def accuracy(preds: Predictions) -> float:
-    """Return the accuracy, the weighted share of correct rows."""
     (view,) = Confidence().views(preds)
     return float(view.w @ view.y / view.total)
 
@@ -114,7 +110,6 @@ class TopLabel(Lens):
     aggregate = "weight"
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event is that the predicted class is correct."""
         predicted = predicted_class(preds)
         return [event_codes(predicted, preds.k)] * len(_predicted_class_numbers(predicted, preds.w))
 
@@ -137,7 +132,6 @@ class TopLabel(Lens):
         )
 
     def notes(self, preds: Predictions) -> list[Note]:
-        """Notes of the confidence lens."""
         return Confidence().notes(preds)
 
 
@@ -154,23 +148,18 @@ class Rank(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name of the lens, such as `rank:2`."""
         return f"rank:{self.rank}"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Return the r-th largest probability of each row."""
         return [np.take_along_axis(preds.P, self._class_at_rank(preds)[:, None], axis=1)[:, 0]]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event is that the class with the r-th largest probability was observed."""
         return [event_codes(self._class_at_rank(preds), preds.k)]
 
     def _class_at_rank(self, preds: Predictions) -> Array:
-        """Return the number of the class with the r-th largest probability, (n,)."""
         return rank_classes(_class_scores(preds))[:, self.rank - 1]
 
     def check(self, preds: Predictions) -> None:
-        """Require a rank from 1 to K."""
         super().check(preds)
         if not 1 <= self.rank <= preds.k:
             raise InputError(
@@ -189,7 +178,6 @@ class TopK(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name of the lens, such as `top-2`."""
         return f"top-{self.size}"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
@@ -209,7 +197,6 @@ class TopK(Lens):
         return [OutcomeCodes(np.minimum(rank_of_class, self.size))]
 
     def check(self, preds: Predictions) -> None:
-        """Require k < K."""
         super().check(preds)
         if not 1 <= self.size < preds.k:
             raise InputError(

@@ -108,7 +108,6 @@ def _round_bound(preds: Predictions, bound: float) -> float:
 
 
 def _invalid_region(received: str) -> InputError:
-    """The error for a region of another type, or a condition that cannot be parsed."""
     return InputError(
         "TO203",
         "A region must be a string of conditions, a mapping of names to ranges, or a function of P.",

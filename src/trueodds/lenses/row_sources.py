@@ -86,13 +86,11 @@ class LargestProbability:
         return self._is_correct
 
     def sort_keys(self) -> Array:
-        """Probability and outcome as one sortable number."""
         keys, ties = confidence_keys(self.P, self.y)
         self._record_ties(ties)
         return keys
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
-        """The sums of each bin."""
         step = sample_rows(self.n).step
         self._sample = np.empty(-(-self.n // step))
         table, ties = confidence_sums(self.P, self.y, edges, closed, self._sample, step)
@@ -100,7 +98,6 @@ class LargestProbability:
         return combine_outcome_sums(table)
 
     def moments(self, cells: int, powers: int) -> Array:
-        """Moments of the residuals in each cell."""
         table, ties = confidence_moments(self.P, self.y, cells, powers)
         self._record_ties(ties)
         return table
@@ -113,29 +110,23 @@ class ViewColumn:
         self.p, self.y, self.label, self.n = p, y, label, len(p)
 
     def probabilities(self) -> Array:
-        """The column itself."""
         return self.p
 
     def sample(self) -> Array:
-        """The sampled rows of the column."""
         return self.p[sample_rows(self.n)]
 
     def events(self) -> Array:
-        """Whether the label of each row is this one."""
         return np.asarray(self.y == self.label)
 
     def sort_keys(self) -> Array:
-        """Probability and outcome as one sortable number."""
         encoded = score_keys.encode_rows(self.p, self.events())
         assert encoded is not None
         return encoded
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
-        """The sums of each bin."""
         return combine_outcome_sums(bin_sums_by_label(self.p, self.y, self.label, edges, closed))
 
     def moments(self, cells: int, powers: int) -> Array:
-        """Moments of the residuals in each cell."""
         return cell_moments(self.p, residual_function(self.p, self.events(), None), cells, powers)
 
 
@@ -162,7 +153,6 @@ class ClassColumn(ViewColumn):
         self.class_columns = class_columns
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
-        """The sums of each bin."""
         return dict(zip(("n", "wp", "wy", "wpy"), self.class_columns.sums(edges, closed)[self.label].T, strict=True))
 
 

@@ -238,15 +238,11 @@ def _resample_curves(steps: Iterator[tuple[Array, Array]], shares: Array) -> _Re
 
 
 def _tail_probabilities(level: float) -> list[float]:
-    """The probabilities of the two limits of a central interval."""
     return [(1 - level) / 2, (1 + level) / 2]
 
 
 def _risk_limits(risks: Array, risk: Array, n_answers: Array, level: float) -> tuple[Array, Array]:
-    """Limits (coverages,) of the risk at each coverage: percentiles of `risks` (resamples, coverages).
-
-    If none or all of the `n_answers` (coverages,) are wrong, one of the limits is the exact binomial limit instead.
-    """
+    """Limits of the risk: percentiles of the resamples, or an exact binomial one if none or all are wrong."""
     low, high = np.quantile(risks, _tail_probabilities(level), axis=0)
     for i in np.flatnonzero((risk == 0) | (risk == 1)):
         exact_low, exact_high = exact_risk_limits(bool(risk[i]), float(n_answers[i]), level)
@@ -255,16 +251,12 @@ def _risk_limits(risks: Array, risk: Array, n_answers: Array, level: float) -> t
 
 
 def rows_per_weight(view: View) -> float:
-    """Number of rows that a weight of 1 represents, on which AURC depends.
-
-    Weights that are not counts add up to `effective_n` rows.
-    """
+    """Number of rows that a weight of 1 represents; weights that are not counts add up to `effective_n`."""
     unit = view.unit_weight
     return 1 / unit if unit is not None else view.effective_n / view.total
 
 
 def _check_settings(n_queries: Any, answered: int, resamples: Any, level: Any) -> None:
-    """Raise TO203 for settings out of range."""
     check("n_queries", n_queries, Annotated[int, Range(answered)], answered)
     check("resamples", resamples, Annotated[int, Range(0, 100_000_000)], 1000)
     check("level", level, Level, 0.95)
@@ -277,7 +269,6 @@ def _check_coverages(at: Any) -> Array:
 
 
 def _percentile_interval(draws: Array, level: float) -> Interval:
-    """The percentile interval of resampled values (resamples,)."""
     low, high = np.quantile(draws, _tail_probabilities(level))
     return Interval(float(low), float(high), level, "percentile")
 
@@ -322,10 +313,7 @@ def spaced_steps(coverage: Array) -> Array:
 
 
 def _coverage_grid(coverage: Array) -> Array:
-    """Coverages of a diagram: the ends of steps, which have a threshold, and evenly spaced coverages in long steps.
-
-    `coverage` (m,) are the ends of all steps.
-    """
+    """Coverages of a diagram: the ends of steps, which have a threshold, and evenly spaced coverages in long steps."""
     spacing = float(coverage[-1]) / MAX_DEFAULT_COVERAGES
     spaced_coverages = np.arange(1, MAX_DEFAULT_COVERAGES) * spacing
     step = np.searchsorted(coverage, spaced_coverages * _COVERAGE_SHRINKAGE)
@@ -338,10 +326,7 @@ def _coverage_grid(coverage: Array) -> Array:
 def _resample_steps(
     view: View, steps: _ConfidenceSteps, cluster: Array | None, resamples: int, rng: np.random.Generator
 ) -> Iterator[tuple[Array, Array]]:
-    """Yield answers and errors, (m,) each, of the steps in each resample of rows, or of clusters if there are any.
-
-    `cluster` (n,) is the number of the cluster of each row. The rows of a tally are drawn from its cells.
-    """
+    """Yield answers and errors, (m,) each, of the steps in each resample of rows, or of clusters if there are any."""
     m = len(steps.n)
     if not view.is_rows:
         size = max(1, round(view.effective_n))

@@ -140,10 +140,7 @@ def selective_threshold(
 
 
 def _rows_by_confidence(preds: Predictions) -> tuple[View, Array | None]:
-    """The rows of positive weight in decreasing order of confidence, and the clusters (n,) of these rows, if any.
-
-    The clusters that are left are numbered from 0.
-    """
+    """The rows of positive weight in decreasing order of confidence, and their clusters, numbered from 0."""
     (view,) = as_lens("confidence").views(preds)
     rows = np.flatnonzero(view.w > 0)
     order = rows[np.argsort(-view.p[rows], kind="stable")]

@@ -29,11 +29,9 @@ class GroupLens(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name of the lens, such as `confidence | site=A`."""
         return f"{self.lens.name} | {self.column}={self.value}"
 
     def row_mask(self, preds: Predictions) -> Array:
-        """Mask (n,) of the rows of the subgroup."""
         return np.asarray(preds.group[self.column] == self.value)
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
@@ -50,11 +48,9 @@ class GroupLens(Lens):
         )  # fmt: skip
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """Mapping of labels by the underlying lens."""
         return self.lens.outcome_codes(preds)
 
     def class_columns(self, preds: Predictions) -> list[int]:
-        """Class numbers of the underlying lens."""
         return self.lens.class_columns(preds)
 
 
@@ -87,7 +83,6 @@ class Subgroup:
         return ("not " if self.is_complement else "") + ", ".join(f"{column}={value}" for column, value in self.values)
 
     def row_mask(self, preds: Predictions) -> Array:
-        """Mask of the rows of the subgroup, (n,) bool."""
         mask = np.logical_and.reduce([np.asarray(preds.group[column] == value) for column, value in self.values])
         return np.asarray(mask != self.is_complement)
 
@@ -104,11 +99,9 @@ class _SubgroupLens(GroupLens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Name of the lens, such as `confidence | sex=f, site=a`."""
         return f"{self.lens.name} | {self.subgroup.label}"
 
     def row_mask(self, preds: Predictions) -> Array:
-        """Mask (n,) of the rows of the subgroup."""
         return self.subgroup.row_mask(preds)
 
 

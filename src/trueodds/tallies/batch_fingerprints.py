@@ -63,7 +63,6 @@ class BatchFingerprints:
 
     @property
     def single_name(self) -> str | None:
-        """The fingerprint, if there is exactly one."""
         return next(iter(self.rows)) if len(self.rows) == 1 else None
 
     def __add__(self, other: BatchFingerprints) -> BatchFingerprints:
@@ -73,7 +72,6 @@ class BatchFingerprints:
         return BatchFingerprints(rows, self.repeated_rows + other.repeated_rows + self.count_common_rows(other))
 
     def count_common_rows(self, other: BatchFingerprints) -> int:
-        """Return the number of rows of the batches that both tallies contain."""
         return sum(self.rows[name] for name in self.rows.keys() & other.rows.keys())
 
 

@@ -29,8 +29,6 @@ EMPTY_ARRAY = as_plain_array(np.empty(0))  # stands for no weights, or for squar
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSums:
-    """The sums that a tally keeps of some rows."""
-
     cells: Cells
     null: Array | None  # upper triangle of the null covariance, as of a Tally
     scores: dict[str, ProperScoreSums]  # by the name of the score
@@ -63,10 +61,7 @@ def sum_block(rows: RowBlock, ranks: int, classes: range, bins: int | None) -> B
 
 
 def null_covariance(rows: RowBlock, bins: int) -> Array:
-    """Null covariance: Σ w²(δ_kl p_k − p_k p_l) between pairs of class and uniform bin, the "report cells".
-
-    The result is the upper triangle of a (K·bins, K·bins) matrix.
-    """
+    """Return Σ w²(δ_kl p_k − p_k p_l) between pairs of class and uniform bin, the upper triangle (K·bins, K·bins)."""
     k, bin_of_cell = rows.P.shape[1], report_bin_of_cells(bins)
     first = first_bin_edge(bin_of_cell, k)
     covariance_sums = zero_covariance_sums(k, bins, first)
@@ -76,10 +71,7 @@ def null_covariance(rows: RowBlock, bins: int) -> Array:
 
 
 def report_bin_of_cells(bins: int) -> Array:
-    """Return the uniform bin of each cell of the fine grid, (cells,).
-
-    If an edge of the bins is not an edge of the grid, the nearest one is used.
-    """
+    """Return the uniform bin of each cell, (cells,); edges that are not of the grid move to the nearest."""
     return np.searchsorted(np.arange(1, bins) / bins, CELL_MIDDLES, "left").astype(np.uint32)
 
 
@@ -94,7 +86,6 @@ class RowSurvey:
     extremes: Array  # (2,) the largest excess over 1 and distance from sum 1
 
     def special_row_counts(self, rows: RowBlock, true_zeros: int) -> SpecialRowCounts:
-        """Return the counts of special rows; `true_zeros` is the number of rows with an infinite log loss."""
         zeros, ones, above, inexact, ties = self.counts.tolist()
         if rows.logits is not None:
             zeros, ones = (int(counts.sum()) for counts in count_zeros_and_ones(rows))
@@ -140,7 +131,6 @@ def _survey_block(rows: RowBlock, ranks: int) -> RowSurvey:
     ranked_columns, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
 
     def survey_task(a: int, b: int) -> tuple[Array, Array]:
-        """Survey the rows a to b − 1."""
         P, counts, extremes = rows.P[a:b], np.zeros(5, dtype=np.int64), np.zeros(2)
         bits = P.view(np.int32 if rows.has_exact_cells else np.int64)
         row_statistics.summarize_rows(

@@ -130,7 +130,6 @@ CLASSES_PER_TASK, WEIGHTED_CLASSES_PER_TASK = 16, 5
 
 
 def cells_of_view(view: View) -> Cells:
-    """Return the cells of one binary view of rows."""
     is_unweighted = bool(((view.y == 0) | (view.y == 1)).all() and (view.w == 1).all())
     return cells_of_columns(
         as_plain_array(view.p[:, None]), view.y[:, None], None if is_unweighted else as_plain_array(view.w)
@@ -147,7 +146,6 @@ def cells_by_class(rows: RowBlock, first: int, last: int) -> Cells:
     classes_per_task = CLASSES_PER_TASK if rows.is_unweighted else WEIGHTED_CLASSES_PER_TASK
 
     def tally_task(start: int, stop: int) -> tuple[int, Cells]:
-        """Count the cells of the classes first + start to first + stop − 1."""
         return start, _tally_classes(rows, first + start, first + stop)
 
     return Cells.concatenate_views(map_blocks(tally_task, last - first, classes_per_task))
@@ -168,7 +166,6 @@ def cells_of_columns(P: Array, Y: Array, w: Array | None) -> Cells:
 
 
 def _tally_classes(rows: RowBlock, first: int, last: int) -> Cells:
-    """Cells of the classes first..last−1, counted in one thread."""
     P, kernel_settings = rows.P, (first, last, CELL_EDGES, rows.has_exact_cells)
     if not rows.is_unweighted:
         share_inputs = (

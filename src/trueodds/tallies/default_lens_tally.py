@@ -27,28 +27,11 @@ VALUES_PER_TABLE = 2**20  # number of probabilities that a thread sums into one 
 def tally_default_lens(make_predictions: Callable[[int, int], Predictions], n: int, k: int, bins: int = 15) -> Tally:
     """Tally the views of the default lens, block by block, with neither proper scores nor other lenses.
 
-    Parameters
-    ----------
-    make_predictions : callable
-        Returns the validated rows ``start`` to ``stop − 1``.
-    n, k : int
-        Number of rows and of classes.
-    bins : int, default=15
-        Bins of the tally, which decide with which others it can be merged.
-
-    Returns
-    -------
-    Tally
-        A tally without proper scores and null covariance.
-
-    Raises
-    ------
-    InputError
-        The error of invalid rows, with the row number in all rows.
+    `make_predictions(start, stop)` returns validated rows; the error of invalid rows has the row number in all rows.
+    `bins` decide with which other tallies the result can be merged.
     """
 
     def tally_block(start: int, stop: int) -> Tally | None:
-        """Tally one block; None if its rows are invalid."""
         try:
             return _tally_predictions(make_predictions(start, stop), bins)
         except InputError:
@@ -64,29 +47,14 @@ def tally_default_lens(make_predictions: Callable[[int, int], Predictions], n: i
 def sum_confidence(
     read_rows: Callable[[int, int], Array], y: Array, k: int, tolerance: float
 ) -> tuple[Array, Array, int] | None:
-    """Sum the confidence of rows into cells while validating them, several times as fast as in two passes.
+    """Return counts and sums of confidence by cell, and the number of tied rows, while validating the rows.
 
-    Parameters
-    ----------
-    read_rows : callable
-        Returns the probabilities of the rows ``start`` to ``stop − 1``.
-    y : array (n,)
-        Labels 0..K−1.
-    k : int
-        Number of classes.
-    tolerance : float
-        Deviation of a row sum from 1 that is allowed.
-
-    Returns
-    -------
-    tuple or None
-        Counts by cell (N_CELLS,), sums by cell (N_CELLS, 4), and the number of rows with tied largest probabilities.
-        None if the rows may be invalid, or if this fast algorithm does not apply: it needs probabilities of three to 16
-        classes in float32 or float64, and labels in int64.
+    `read_rows(start, stop)` returns probabilities. None if the rows may be invalid (a row sum may deviate from 1 by the
+    `tolerance`), or if this fast algorithm does not apply: it needs probabilities of three to 16 classes in float32 or
+    float64, and labels in int64.
     """
 
     def sum_block(start: int, stop: int) -> tuple[Array, Array, int | None]:
-        """Sum one block; the number of tied rows is None if its rows may be invalid."""
         n, sums = np.zeros(N_CELLS, dtype=np.int64), np.zeros((N_CELLS, len(UNWEIGHTED_SUMS)))
         return n, sums, sum_validated_confidence(read_rows(start, stop), y[start:stop], tolerance, n, sums)
 
@@ -102,7 +70,6 @@ def sum_confidence(
 
 
 def _tally_predictions(preds: Predictions, bins: int) -> Tally:
-    """Tally the default lens of one block of rows."""
     refuse_unknown_labels(preds)
     if preds.weight is not None and not preds.weight.all():
         preds = preds[preds.weight > 0]
@@ -127,7 +94,6 @@ def _make_tally(
     counts: SpecialRowCounts,
     weight: float | None = None,
 ) -> Tally:
-    """Return a tally that holds the cells of the default lens and no other sums."""
     return Tally(
         kind=kind,
         classes=classes,

@@ -105,7 +105,6 @@ class GroupColumns(Generic[T]):
         )
 
     def tally_of_group(self, i: int) -> T:
-        """The tally of one group."""
         cells = slice(self.cell_starts[i], self.cell_starts[i + 1])
         return replace(
             self.template,
@@ -136,7 +135,6 @@ class GroupTallies(Mapping[str, T]):
 
     @property
     def columns(self) -> GroupColumns[T]:
-        """All groups as one sum."""
         if len(self._parts) > 1:
             self._parts = (GroupColumns.add_all(self._parts),)
         return self._parts[0]
@@ -191,13 +189,11 @@ def _sum_by_index(index: Array, values: Array) -> Array:
 
 
 def _score_sums_from_row(row: list[float]) -> ProperScoreSums:
-    """Convert a row of `GroupColumns.scores` of one score to its record."""
     values: dict[str, Any] = dict(zip(_SCORE_FIELDS, row, strict=True))
     return ProperScoreSums(**{**values, "infinite": int(values["infinite"])})
 
 
 def _special_counts_from_row(row: list[float]) -> SpecialRowCounts:
-    """Convert a row of `GroupColumns.counts` to its record."""
     values: dict[str, Any] = {
         name: x if name in MAXIMUM_FIELDS else int(x) for name, x in zip(COUNT_FIELDS, row, strict=True)
     }

@@ -92,7 +92,6 @@ def brier(p: Array, y: Array) -> Array:
         return (p - y) ** 2 + y * (1 - y)  # p² − 2py + y, without its cancellation near p = 1
 
     def score_rows(p: Array, y: Array) -> tuple[Array]:
-        """Score a block of rows p and y, (n, m) each."""
         return (((p.astype(np.float64, copy=False) - y) ** 2 + y * (1 - y)).sum(axis=1),)
 
     (score,) = map_rows_in_blocks(score_rows, p, y)
@@ -121,7 +120,6 @@ def log_loss(p: Array, y: Array, min_prob: float = 0.0) -> Array:
         p, y = (np.stack([1 - values.astype(np.float64), values], axis=1) for values in (p, y))
 
     def score_rows(p: Array, y: Array) -> tuple[Array]:
-        """Score a block of rows p and y, (n, m) each."""
         with np.errstate(divide="ignore"):
             return (log_loss_from_logs(np.log(np.maximum(p, 0.0, dtype=np.float64)), y, min_prob),)
 
@@ -137,7 +135,6 @@ def log_loss_from_logs(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
     """
 
     def score_rows(logs: Array, y: Array) -> tuple[Array]:
-        """Score a block of rows of log-probabilities and outcome shares, (n, m) each."""
         if min_prob:
             logs = np.maximum(logs, np.log(min_prob))
         with np.errstate(invalid="ignore"):

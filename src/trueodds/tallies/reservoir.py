@@ -48,10 +48,7 @@ class Reservoir:
     def from_predictions(
         cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None
     ) -> Reservoir:
-        """The sample of one batch, of at most `max_probs` probabilities (default `MAX_PROBS`).
-
-        `ids` (n,) are unique integer ids of the rows. Rows of weight 0 are excluded.
-        """
+        """The sample of one batch, of at most `max_probs` probabilities; rows of weight 0 are excluded."""
         if preds.cluster is not None:
             fix = "Collect the rows themselves: ⟨mode='exact'⟩."
             raise InputError("TO404", "A sample of rows would split clusters.", "rows in clusters", fix)
@@ -73,12 +70,10 @@ class Reservoir:
 
     @property
     def keys(self) -> Array:
-        """Sorted keys of the sample."""
         return self._join_parts().parts[0].keys
 
     @property
     def rows(self) -> Predictions:
-        """Rows of the sample, in the order of their keys."""
         return self._join_parts().parts[0].rows
 
     def _join_parts(self) -> Reservoir:
@@ -114,7 +109,6 @@ class SampledTally:
     def from_predictions(
         cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None
     ) -> SampledTally:
-        """Tally and sample of one batch."""
         return cls(
             Tally.from_predictions(preds), Reservoir.from_predictions(preds, ids, seed=seed, max_probs=max_probs)
         )
@@ -124,7 +118,6 @@ class SampledTally:
 
 
 def _rows_up_to_key(part: SamplePart, max_key: np.uint64) -> SamplePart | None:
-    """Rows of the part whose keys are at most `max_key`; None if there are none."""
     mask = part.keys <= max_key
     if mask.all():
         return part

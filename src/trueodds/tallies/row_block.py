@@ -30,7 +30,6 @@ class RowBlock:
 
     @classmethod
     def from_predictions(cls, preds: Predictions, selection: slice | Array) -> RowBlock:
-        """Copy the selected rows into the layout of the kernels."""
         p = preds.p[selection]
         logits = log_probs = None
         if preds.logits is not None and preds.kind == "multilabel":
@@ -67,7 +66,6 @@ class RowBlock:
 
     @property
     def weights(self) -> Array:
-        """The weights, or ones if there are none."""
         return np.ones(len(self.P)) if self.w is None else self.w
 
 
@@ -84,7 +82,6 @@ def values_by_rank(rows: RowBlock, ranked_columns: Array) -> tuple[Array, Array]
 
 
 def values_by_class(rows: RowBlock, first: int, last: int) -> tuple[Array, Array]:
-    """The probabilities and the outcomes of the classes first..last−1, both (n, last − first)."""
     return as_plain_array(rows.P[:, first:last]), outcomes_by_class(rows, first, last)
 
 

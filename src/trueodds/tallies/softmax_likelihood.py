@@ -83,7 +83,6 @@ def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float,
 
 
 def _likelihood_of_one_parameter(sums: Array, w: Array) -> Likelihood:
-    """Return the likelihood of one parameter from `sums` (7,): the value and its first six derivatives."""
     return Likelihood(float(sums[0]), sums[1:2], sums[2:3, None], float(w.sum()), len(w), sums[3:])
 
 
@@ -150,11 +149,7 @@ def softmax_by_class(
 
 
 def _assemble_hessian(class_blocks: Array, pair_sums: Array) -> Array:
-    """Hessian for features by class, (K·d, K·d), from the blocks of each class and of pairs of classes.
-
-    `class_blocks` (K, d, d) are on the diagonal. `pair_sums` (K·d, K·d) holds Σ w q_k q_l f_k f_lᵀ above the diagonal.
-    The features f include the intercept.
-    """
+    """Hessian for features by class, (K·d, K·d), from the blocks of each class and Σ w q_k q_l f_k f_lᵀ of pairs."""
     k, d = class_blocks.shape[:2]
     upper = np.triu(pair_sums)  # entries below the diagonal are incomplete
     H = -(upper + upper.T).reshape(k, d, k, d)
@@ -163,9 +158,8 @@ def _assemble_hessian(class_blocks: Array, pair_sums: Array) -> Array:
 
 
 def _assemble_hessian_from_pairs(pair_sums: Array, k: int) -> Array:
-    """Hessian for shared features, (K·d, K·d), from Σ w q_k q_l f fᵀ of each pair of the K classes.
+    """Hessian for shared features, (K·d, K·d), from the upper triangles of Σ w q_k q_l f fᵀ of each pair of classes.
 
-    `pair_sums` (pairs, d(d + 1)/2) holds the upper triangles of these matrices. The features f include the intercept.
     The block of a class on the diagonal is the sum over its pairs with the other classes.
     """
     d = round((np.sqrt(8 * pair_sums.shape[1] + 1) - 1) / 2)

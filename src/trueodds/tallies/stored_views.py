@@ -13,8 +13,7 @@ LARGEST_PROBABILITY_LENSES = ("confidence", "top-1", "rank:1")  # lenses that ar
 def default_views(kind: str, k: int, *, is_group: bool = False) -> tuple[int, range]:
     """Return which views are stored by default: the number of largest probabilities, and the classes.
 
-    The tally of a group stores only the views of the default lens. `kind` is that of the predictions, and k the number
-    of classes.
+    The tally of a group stores only the views of the default lens.
     """
     if kind == "confidence":
         return 1, range(0)

@@ -151,7 +151,6 @@ class Tally(TallySums):
         return tally
 
     def _with_lens(self, lens: Lens, preds: Predictions) -> Tally:
-        """Return this tally with one additional lens."""
         lens.check(preds)
         if self._find_stored_views(lens) or lens.name in self.joint:
             return self
@@ -388,10 +387,7 @@ def lens_views(data: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
 
 
 def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, is_group: bool = False) -> Tally:
-    """Tally the selected rows with the default lenses, block by block.
-
-    The blocks depend on the number of rows, classes and bins only, so that the sums do not depend on the machine.
-    """
+    """Tally rows with the default lenses, in blocks that depend on the numbers of rows, classes and bins only."""
     ranks, classes = stored_views.default_views(preds.kind, preds.k, is_group=is_group)
     keeps_null_covariance = preds.kind == "classes" and not is_group and preds.k * bins <= MAX_NULL_SIZE
     max_blocks = MAX_BLOCKS
@@ -400,7 +396,6 @@ def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, is_g
     n_rows = preds.n if isinstance(selection, slice) else len(selection)
 
     def tally_task(start: int, stop: int) -> Tally:
-        """Tally the selected rows start to stop − 1."""
         rows = RowBlock.from_predictions(
             preds, slice(start, stop) if isinstance(selection, slice) else selection[start:stop]
         )

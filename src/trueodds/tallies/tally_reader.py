@@ -42,7 +42,6 @@ def from_dict(value: Any) -> Tally:
 
 
 def loads(text: str) -> Tally:
-    """The tally of a JSON text. Raises TO402 if the text is invalid."""
     return from_dict(json_files.parse_json(text, "TO402"))
 
 
@@ -115,7 +114,6 @@ class TallyReader:
         return BatchFingerprints(rows, repeated_rows)
 
     def read_joint_lenses(self, grid: int | None, n: int) -> dict[str, SimplexCells]:
-        """Read the cells of each joint lens, by its name."""
         joint = {
             name: self.child_reader("joint").child_reader(name).read_simplex_cells(grid, n)
             for name in self.read_keys("joint")
@@ -139,10 +137,7 @@ class TallyReader:
     def read_groups(
         self, kind: str, classes: tuple[Any, ...], bins: int, n: int, *, is_group: bool
     ) -> dict[str, dict[str, Tally]]:
-        """Read the tallies of the groups, by column and value; those of a column hold all n rows.
-
-        The tally of a group (`is_group`) holds no groups.
-        """
+        """Read the tallies of the groups, by column and value; those of a column hold all n rows."""
         groups: dict[str, dict[str, Tally]] = {}
         for column in self.read_keys("groups"):
             reader = self.child_reader("groups")
@@ -259,25 +254,20 @@ class TallyReader:
         )
 
     def require(self, is_valid: bool, key: str, received: str) -> None:
-        """Raise TO402 unless the condition holds."""
         if not is_valid:
             raise_invalid_field((self.path_prefix + key).rstrip("."), received)
 
     def require_value(self, key: str) -> Any:
-        """Return the value of a field, or raise TO402 if it is missing."""
         self.require(key in self.json_object, key, "nothing")
         return self.json_object[key]
 
     def child_reader(self, key: str) -> TallyReader:
-        """Return a reader of the object in a field."""
         return TallyReader(self.require_value(key), f"{self.path_prefix}{key}.")
 
     def read_keys(self, key: str) -> list[str]:
-        """Read the keys of the object in a field."""
         return list(self.child_reader(key).json_object)
 
     def read_text(self, key: str) -> str:
-        """Read a text."""
         value = self.require_value(key)
         self.require(isinstance(value, str), key, repr(value)[:80])
         return str(value)
@@ -296,18 +286,15 @@ class TallyReader:
         return float(value)
 
     def read_list(self, key: str) -> list[Any]:
-        """Read a list."""
         value = self.require_value(key)
         self.require(isinstance(value, list), key, repr(value)[:80])
         return list(value)
 
     def check_integers(self, key: str, value: Any) -> list[int]:
-        """Return the value if it is a list of integers, else raise TO402."""
         self.require(isinstance(value, list) and all(type(x) is int for x in value), key, repr(value)[:80])
         return list(value)
 
     def read_integers(self, key: str, *, may_be_empty: bool = False) -> Array:
-        """Read a list of integers as an int64 array."""
         value = self.check_integers(key, self.read_list(key))
         self.require(may_be_empty or len(value) > 0, key, "no cells")
         self.require(all(-(2**63) <= x < 2**63 for x in value), key, "a number beyond 64 bits")

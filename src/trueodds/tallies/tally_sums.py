@@ -95,7 +95,6 @@ def checksum(content: Mapping[str, Any]) -> str:
 
 
 def _with_floats(value: Any) -> Any:
-    """Return a JSON value with floats in place of integers."""
     if isinstance(value, Mapping):
         return {key: _with_floats(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -104,7 +103,6 @@ def _with_floats(value: Any) -> Any:
 
 
 def digest(tally: TallySums) -> str:
-    """Return a hash of the sums, which is the same for a copy of the tally."""
     return sha256(to_strict_json(_sums_to_dict(tally)).encode()).hexdigest()
 
 
@@ -129,7 +127,6 @@ def to_strict_json(value: Any) -> str:
 
 
 def save(tally: TallySums, path: str | Path) -> None:
-    """Write the tally to a file atomically. Raises TO407 if the folder is not writable."""
     json_files.write_text(path, dumps(tally) + "\n", "TO407")
 
 

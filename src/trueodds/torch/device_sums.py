@@ -62,10 +62,7 @@ def add_batch_on_device(
     target: torch.Tensor,
     weight: torch.Tensor | None,
 ) -> None:
-    """Add a batch to the tensors of `state`, on their device; `can_sum_on_device` must be true for it.
-
-    `state` are the tensors of the layout by name.
-    """
+    """Add a batch to the tensors of `state`, on their device; `can_sum_on_device` must be true for it."""
     batch = _make_batch(layout, scores, target, weight)
     n, device = len(batch.P), scores.device
     edges = torch.as_tensor(CELL_EDGES[1:-1].copy(), device=device)

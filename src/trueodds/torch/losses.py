@@ -114,7 +114,6 @@ class MMCELoss(CalibrationLoss):
         self.weighted = check("weighted", weighted, bool, False)
 
     def _evaluate(self, batch: LabeledBatch) -> torch.Tensor:
-        """Compute the loss of a checked batch."""
         confidence, correct = batch.top_label()
         residual = batch.share * (correct - confidence)
         if self.weighted:
@@ -175,7 +174,6 @@ class SoftBinnedECELoss(CalibrationLoss):
         self.order = check("order", order, FiniteOrder, 2.0)
 
     def _evaluate(self, batch: LabeledBatch) -> torch.Tensor:
-        """Compute the loss of a checked batch."""
         confidence, correct = batch.top_label()
         centers = (torch.arange(self.bins, dtype=confidence.dtype, device=confidence.device) + 0.5) / self.bins
         # With logarithms, the mean of a bin is accurate even if the memberships of all rows are tiny.
@@ -232,7 +230,6 @@ class KernelCalibrationLoss(CalibrationLoss):
         self.unbiased = check("unbiased", unbiased, bool, True)
 
     def _evaluate(self, batch: LabeledBatch) -> torch.Tensor:
-        """Compute the loss of a checked batch."""
         p, share = batch.log_p.exp(), batch.share
         bandwidth = self.bandwidth
         if bandwidth == "median":
@@ -294,7 +291,6 @@ class FocalLoss(CalibrationLoss):
         self.gamma = check("gamma", gamma, NonNegative, 3.0)
 
     def _evaluate(self, batch: LabeledBatch) -> torch.Tensor:
-        """Compute the loss of a checked batch."""
         target = batch.target[:, None]
         log_p = batch.log_p.gather(1, target)[:, 0]
         # 1 − p is computed as the sum of the other classes, which is accurate if p is close to 1. Their logarithms are

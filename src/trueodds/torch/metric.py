@@ -152,7 +152,6 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
         """Move the sums to another device, but keep their dtypes if the module is converted to another precision."""
 
         def move(tensor: torch.Tensor) -> torch.Tensor:
-            """Return a tensor on the device to which `fn` moves others, if that has float64."""
             device = fn(torch.empty(0, device=tensor.device)).device
             return tensor.to(device) if has_float64(device) else tensor
 
@@ -284,11 +283,9 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
         return trueodds.measure(self.tally(), self.estimator, **measure_settings)
 
     def _read_tally(self) -> Tally:
-        """Return the sums of all rows so far."""
         return self.tally()
 
     def _sums(self) -> dict[str, torch.Tensor]:
-        """Return the tensors of the state by name."""
         return {name: getattr(self, name) for name in self._state_names}
 
 

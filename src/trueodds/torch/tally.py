@@ -213,7 +213,6 @@ class TorchTally(TallyResults):
         return read_tally(self._layout, self._state)
 
     def _read_tally(self) -> Tally:
-        """Return the sums of all rows so far."""
         return self.compute()
 
     def estimate(self, estimator: Any = "ece", **settings: Any) -> Estimate:

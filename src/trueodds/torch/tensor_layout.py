@@ -27,25 +27,7 @@ SCORE_SUMS = tuple(field.name for field in fields(ProperScoreSums))  # sums of a
 
 @dataclass(frozen=True)
 class TensorLayout:
-    """Shapes and meaning of the tensors of a tally, which follow from its settings.
-
-    Parameters
-    ----------
-    k : int
-        Number of classes.
-    kind : {"classes", "confidence", "multilabel"}
-        Kind of the predictions.
-    logits : bool
-        Whether scores are logits.
-    weighted : bool
-        Whether rows have weights or votes, for which a cell needs more sums.
-    all_lenses : bool
-        Whether all lenses of a `Tally` are kept, and the proper scores, or only the default lens.
-    bins : int
-        Number of uniform bins of the null covariance between classes.
-    classes : tuple
-        Names of the classes.
-    """
+    """Shapes and meaning of the tensors of a tally, which follow from its settings (see `TorchTally`)."""
 
     k: int
     kind: Kind
@@ -62,22 +44,18 @@ class TensorLayout:
 
     @property
     def class_range(self) -> range:
-        """Numbers of the classes whose views are kept."""
         return default_views(self.kind, self.k, is_group=not self.all_lenses)[1]
 
     @property
     def n_views(self) -> int:
-        """Number of binary views."""
         return self.ranks + len(self.class_range)
 
     @property
     def sum_names(self) -> tuple[str, ...]:
-        """Names of the sums of a cell."""
         return WEIGHTED_SUMS if self.weighted else UNWEIGHTED_SUMS
 
     @property
     def has_null_covariance(self) -> bool:
-        """Whether the null covariance between classes is kept."""
         return self.all_lenses and self.kind == "classes" and self.k * self.bins <= MAX_NULL_SIZE
 
     def zeros(self, device: Any = None) -> dict[str, torch.Tensor]:
@@ -146,11 +124,7 @@ def layout_digest(layout: TensorLayout) -> int:
 
 
 def check_same_layout(layout: TensorLayout, device: torch.device, group: Any) -> None:
-    """Raise TO401 unless all processes of torch.distributed have the same layout; every process must call it.
-
-    The processes exchange the digests of their layouts by tensors on `device`. `group` is a process group or None for
-    all processes.
-    """
+    """Raise TO401 unless all processes of torch.distributed have the same layout; every process must call it."""
     digest = layout_digest(layout)
     digest_and_negative = torch.tensor([digest, -digest], device=device)
     torch.distributed.all_reduce(digest_and_negative, op=torch.distributed.ReduceOp.MAX, group=group)

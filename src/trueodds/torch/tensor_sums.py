@@ -30,29 +30,11 @@ NOTE_ON_LOGITS = "TN108"  # code of the note on logits that look like probabilit
 def add_batch(
     layout: TensorLayout, state: Mapping[str, torch.Tensor], scores: Any, target: Any, weight: Any = None
 ) -> dict[str, torch.Tensor]:
-    """Add a batch to the sums of a tally.
+    """Add a batch to the sums of a tally in place; return them, as new tensors if `state` is of inference mode.
 
     A batch on the CPU is summed by the compiled loops of the package, and a batch on another device by operations of
     torch on that device. Batches that these cannot sum, such as those of votes or invalid values, are copied to the
     CPU. Logits that look like probabilities cause a warning.
-
-    Parameters
-    ----------
-    layout : TensorLayout
-        Layout of the sums.
-    state : mapping of str to Tensor
-        The sums by name, which are changed in place.
-    scores : Tensor (n, K) or (n,)
-        Probabilities or logits.
-    target : Tensor (n,) or (n, K)
-        Labels or votes.
-    weight : Tensor (n,), optional
-        Weights.
-
-    Returns
-    -------
-    dict of str to Tensor
-        The sums by name; new tensors if those of `state` are of inference mode and cannot be changed in place.
     """
     check_tensors(scores, target, weight)
     _check_batch(layout, scores, target, weight)
@@ -82,25 +64,7 @@ def add_batch(
 
 
 def _check_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> None:
-    """Raise an error for swapped arguments, wrong shapes, or weights and votes that the tally does not support.
-
-    Parameters
-    ----------
-    layout : TensorLayout
-        Layout of the sums, which follows from the settings of the tally.
-    scores : Tensor (n, K) or (n,)
-        Probabilities or logits.
-    target : Tensor (n,) or (n, K)
-        Labels, votes or independent labels.
-    weight : Tensor (n,) or None
-        Weights.
-
-    Raises
-    ------
-    InputError
-        TO109 for swapped arguments, TO101 for another shape, TO107 for other lengths, TO345 for weights or votes
-        without ``weighted=True``.
-    """
+    """Raise an error for swapped arguments, wrong shapes, or weights and votes that the tally does not support."""
     if layout.kind != "multilabel" and target.is_floating_point() and not scores.is_floating_point():
         raise InputError(
             "TO109",
@@ -178,7 +142,6 @@ def _tally_batch(
     """Return the tally of a batch, which is copied to the CPU."""
 
     def make_predictions(start: int, stop: int) -> Any:
-        """Return the rows start to stop − 1 as predictions."""
         rows = slice(start, stop)
         preds = to_predictions(
             scores[rows],
@@ -329,6 +292,5 @@ def tally_of_two_rows(layout: TensorLayout) -> Tally:
 
 
 def _score_sums(values: list[float]) -> ProperScoreSums:
-    """Return the sums of a proper score from their values in the order of the fields."""
     sums: dict[str, Any] = dict(zip(SCORE_SUMS, values, strict=True))
     return ProperScoreSums(**(sums | {"infinite": int(sums["infinite"])}))

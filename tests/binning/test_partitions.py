@@ -14,15 +14,12 @@ from hypothesis import strategies as st
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.distinct import Distinct
-from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.fixed_edges import FixedEdges
+from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance, grow_tree
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import as_partition, default_partition
-from trueodds.binning.simplex_grid import SimplexGrid
-from trueodds.binning.sweep import Sweep
-from trueodds.binning.uniform import Uniform
+from trueodds.binning.simplex_grid import Distinct, SimplexGrid
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels import variance_splits

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
-from trueodds.binning.distinct import Distinct
 from trueodds.binning.median_variance import MedianVariance
+from trueodds.binning.simplex_grid import Distinct
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.simplex_histogram import SimplexHistogramMap, SimplexHistogramSpec

@@ -17,8 +17,7 @@ import trueodds as to
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.fixed_edges import FixedEdges
-from trueodds.binning.uniform import Uniform
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import describe

@@ -10,8 +10,7 @@ import pytest
 import trueodds as to
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.equal_mass import EqualMass, FixedMass
-from trueodds.binning.sweep import Sweep
+from trueodds.binning.equal_mass import EqualMass, FixedMass, Sweep
 from trueodds.data.weights import are_counts
 from trueodds.lenses.view import View
 

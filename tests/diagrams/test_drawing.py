@@ -20,9 +20,8 @@ from matplotlib.text import Text
 
 import trueodds as to
 from tests.diagrams.artists import legend_of, name_of
-from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance
-from trueodds.binning.sweep import Sweep
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from tests.reference import data, frame, golden
-from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance
-from trueodds.binning.sweep import Sweep
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions

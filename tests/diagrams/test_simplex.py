@@ -13,9 +13,8 @@ from scipy.stats import binom
 import trueodds as to
 from tests import reference
 from tests.diagrams.artists import name_of
-from trueodds.binning.distinct import Distinct
 from trueodds.binning.median_variance import MedianVariance
-from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.simplex_grid import Distinct, SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams import simplex_geometry

@@ -14,12 +14,10 @@ from tests import reference
 from tests.data.refused import refused
 from tests.estimators.values_by_view import measure_views
 from trueodds import InputError, Predictions
-from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.fixed_edges import FixedEdges
+from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.simplex_grid import SimplexGrid
-from trueodds.binning.sweep import Sweep
-from trueodds.binning.uniform import Uniform
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import aggregation_weights

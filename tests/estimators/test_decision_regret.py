@@ -11,9 +11,8 @@ from scipy.optimize import linprog
 import trueodds as to
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.distinct import Distinct
-from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.sweep import Sweep
+from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.simplex_grid import Distinct
 from trueodds.binning.uniform import Uniform
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.core.typing import Array

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
-from trueodds.binning.distinct import Distinct
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import Partition
-from trueodds.binning.simplex_grid import SimplexGrid
-from trueodds.binning.uniform import Uniform
+from trueodds.binning.simplex_grid import Distinct, SimplexGrid
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.proper_scores import Brier, LogLoss

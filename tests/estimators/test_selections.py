@@ -11,10 +11,9 @@ import pytest
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.partition import Partition
 from trueodds.binning.row_selections import RowSelections
-from trueodds.binning.uniform import Uniform
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError

@@ -23,7 +23,7 @@ from tests.fuzz.rows import Rows, rows
 from tests.fuzz.values import PLAUSIBLE, odd, setting
 from trueodds import InputError, Predictions
 from trueodds.api.by_group import by_group
-from trueodds.binning import equal_mass, fixed_edges, median_variance, simplex_grid, sweep, uniform
+from trueodds.binning import equal_mass, median_variance, simplex_grid, uniform
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.registry import dataclass_settings
 from trueodds.diagrams import DIAGRAMS
@@ -210,12 +210,12 @@ def instance(rng: Rng, data: Rows) -> Any:
     kinds: list[Any] = [
         uniform.Uniform,
         equal_mass.EqualMass,
-        fixed_edges.FixedEdges,
+        uniform.FixedEdges,
         median_variance.MedianVariance,
         equal_mass.FixedMass,
         IntervalSpec,
     ]
-    kinds += [sweep.Sweep, simplex_grid.SimplexGrid, classes.Class, classes.Groups, ranked.TopK, ranked.Rank]
+    kinds += [equal_mass.Sweep, simplex_grid.SimplexGrid, classes.Class, classes.Groups, ranked.TopK, ranked.Rank]
     kind = kinds[rng.integers(len(kinds))]
     if rng.random() < 0.8:
         registry = (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS)[rng.integers(4)]

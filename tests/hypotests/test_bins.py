@@ -8,8 +8,8 @@ from scipy import stats
 
 import trueodds as to
 from tests import reference
-from trueodds.binning.distinct import Distinct
-from trueodds.binning.sweep import Sweep
+from trueodds.binning.equal_mass import Sweep
+from trueodds.binning.simplex_grid import Distinct
 from trueodds.binning.uniform import Uniform
 from trueodds.diagrams.bins import consistency_bars
 from trueodds.hypotests.bins import BinByBin

@@ -8,7 +8,7 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from trueodds.binning.sweep import Sweep
+from trueodds.binning.equal_mass import Sweep
 from trueodds.binning.uniform import Uniform
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.debiased_l2 import DebiasedL2Test

@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 
 from tests.estimators.values_by_view import measure_views
 from trueodds import InputError, Predictions
-from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import BIN_RULES
-from trueodds.binning.sweep import Sweep
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS

@@ -12,8 +12,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 import trueodds as to
 from trueodds import Predictions
-from trueodds.binning.equal_mass import EqualMass, FixedMass
-from trueodds.binning.sweep import Sweep
+from trueodds.binning.equal_mass import EqualMass, FixedMass, Sweep
 from trueodds.calibrators import CALIBRATORS
 from trueodds.diagrams.murphy_curves import MurphyCurve
 from trueodds.estimators import ESTIMATORS

@@ -8,8 +8,7 @@ import pytest
 
 import trueodds as to
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.fixed_edges import FixedEdges
-from trueodds.binning.uniform import Uniform
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.estimators.binned import BinnedError, MaxError
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import SUMS, View

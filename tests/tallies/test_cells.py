@@ -11,8 +11,7 @@ from trueodds.core.errors import InputError
 from trueodds.kernels.fine_grid import N_CELLS
 from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import SUMS, View
-from trueodds.tallies.cells import Cells
-from trueodds.tallies.simplex_cells import SimplexCells
+from trueodds.tallies.cells import Cells, SimplexCells
 
 
 def test_sums_by_hand():

@@ -14,8 +14,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
 from trueodds.estimators.proper_scores import Brier, LogLoss
 from trueodds.lenses.classes import Canonical, Classwise
-from trueodds.lenses.custom import Custom
-from trueodds.lenses.lens_by_name import as_lens
+from trueodds.lenses.lens_by_name import Custom, as_lens
 from trueodds.tallies.tally import Tally
 
 LENSES = ("confidence", "top-1", "rank:1", "rank:2", "rank:3", "classwise", "class:2", "groups:[[0,1],[2,3]]")

@@ -14,7 +14,7 @@ from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, describe_mismatch, keyword_names, too_many_arguments_error
 from trueodds.core.suggestions import did_you_mean, resolve_synonym
-from trueodds.data import argument_order
+from trueodds.data import arrays
 from trueodds.data.predictions import Predictions
 from trueodds.io.models import is_array, is_model, is_pair
 from trueodds.io.source import Source
@@ -154,7 +154,7 @@ def _accept_combined_arguments(
             raise
         except InputError as problem:
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
-            restated = argument_order.restate_called_order(_add_keyword_hint(problem, settings, keywords), order)
+            restated = arrays.restate_called_order(_add_keyword_hint(problem, settings, keywords), order)
             if positional and isinstance(positional[0], Tally):
                 restated = _restate_for_tally(restated)
             if restated is problem:

@@ -15,9 +15,9 @@ from trueodds.api.test import test
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict
 from trueodds.core.typing import Array
-from trueodds.data.groups import check_groups
 from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
+from trueodds.data.weights import check_groups
 from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
 from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens

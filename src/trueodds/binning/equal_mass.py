@@ -1,4 +1,7 @@
-"""Equal-mass bins: a given number of bins with equally many rows, or bins with a given number of rows each."""
+"""Equal-mass bins: a number of bins with equally many rows, or of rows per bin, or the largest one of a sweep.
+
+A monotonic sweep has the largest number of bins whose event rates do not decrease with the score.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from trueodds.core.settings import BinCount, Count, parse_digits
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import MAX_LOG_ODDS
 from trueodds.kernels.bins import Bins, Closed, FittedPartition
+from trueodds.kernels.monotonic_sweep import monotonic_sweep
 from trueodds.lenses.view import View
 
 
@@ -144,3 +148,32 @@ def parse_mass(name: str, closed: Closed) -> FixedMass:
             "TO203", "mass:ROWS needs the number of rows per bin.", describe(name), "For instance mass:100."
         )
     return FixedMass(rows, closed)
+
+
+@dataclass(frozen=True)
+class Sweep(Partition):
+    """The largest number of equal-mass (or uniform) bins for which event rates do not decrease with the score.
+
+    The event rates of the occupied bins must not decrease for this and every smaller number of bins. The bins depend on
+    the labels, so the search is repeated for every draw. Source: Roelofs et al. (2022).
+    """
+
+    base: Literal["equal-mass", "uniform"] = "equal-mass"  # kind of bins of which the number is searched
+    uses_outcomes = True
+
+    def fit(self, view: View) -> FittedPartition:
+        require_binary(view, "sweep")
+        by_score = sort_by_partition_value(view)
+        s, w, wy = by_score.sums_by_score()
+        if not len(s):
+            return Bins(np.array([0.0, 1.0]))
+        by_mass = self.base == "equal-mass"
+        max_bins = round(view.n_represented) - 1
+        _, n_bins = monotonic_sweep(w[None], w[None] * s, wy[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0)
+        k = int(n_bins[0])
+        if by_mass:
+            return bins_at_cuts(by_score, cut_weights(view, k, "ceil"))
+        return Bins(np.arange(k + 1) / k)
+
+    def __str__(self) -> str:
+        return f"sweep over {self.base}"

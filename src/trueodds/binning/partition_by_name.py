@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from trueodds.binning.distinct import Distinct
-from trueodds.binning.equal_mass import EqualMass, parse_mass
-from trueodds.binning.fixed_edges import FixedEdges
+from trueodds.binning.equal_mass import EqualMass, Sweep, parse_mass
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import BinsOrEdges, Partition
-from trueodds.binning.simplex_grid import SimplexGrid
-from trueodds.binning.sweep import Sweep
-from trueodds.binning.uniform import Uniform
+from trueodds.binning.simplex_grid import Distinct, SimplexGrid
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.settings import Count, OneOf, check

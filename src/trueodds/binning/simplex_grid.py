@@ -1,4 +1,4 @@
-"""Grid on the probability simplex: rows share a cell if all their probabilities lie in the same uniform bins."""
+"""Cells of equal predictions, or of a grid on the probability simplex whose axes have uniform bins."""
 
 from __future__ import annotations
 
@@ -65,3 +65,20 @@ def grid_key_function(axis_bins: Bins) -> CellKeyFunction:
 def rows_as_bytes(rows: Array) -> Array:
     """The rows (n, m) as byte strings (n,), which sort like the rows if the numbers are big-endian."""
     return np.ascontiguousarray(rows).view(f"S{rows.dtype.itemsize * rows.shape[1]}")[:, 0]
+
+
+@dataclass(frozen=True)
+class Distinct(Partition):
+    """One cell for each distinct prediction: rows with equal scores or vectors are pooled."""
+
+    def fit(self, view: View) -> FittedPartition:
+        return OccupiedCells(prediction_keys, view.partition_values)
+
+    def __str__(self) -> str:
+        return "distinct"
+
+
+def prediction_keys(p: Array) -> Array:
+    """Return the key (n,) of each prediction (n,) or (n, m). Equal numbers have equal keys for all float types."""
+    normalized = p.astype(np.float64) + 0.0  # −0 is 0
+    return normalized if normalized.ndim == 1 else rows_as_bytes(normalized)

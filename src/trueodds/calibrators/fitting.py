@@ -33,8 +33,8 @@ from trueodds.data.probabilities import check_logits, prob_columns
 from trueodds.data.weights import are_counts
 from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.reservoir import Reservoir
-from trueodds.tallies.special_row_counts import SpecialRowCounts
 from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally_sums import SpecialRowCounts
 
 ReduceFunction = Callable[[RowFunction], Any]  # applies a function to every batch of rows and adds the results
 _COUNTED_NOTE_CODES = {"TN101", "TN102"}  # notes that count rows with inexact sums or probabilities above 1

@@ -23,8 +23,8 @@ from trueodds.calibrators.sklearn import Calibrator
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Folds, OneOf, Probability, check
 from trueodds.core.typing import Array
-from trueodds.data.groups import check_clusters
 from trueodds.data.predictions import Predictions
+from trueodds.data.weights import check_clusters
 
 _MODES = ("cross-fit", "split", "frozen")
 

@@ -23,8 +23,7 @@ from trueodds.core.docstrings import docstring_sections
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, checks_arguments
 from trueodds.core.typing import Array
-from trueodds.data.argument_order import restate_called_order
-from trueodds.data.arrays import as_array
+from trueodds.data.arrays import as_array, restate_called_order
 from trueodds.data.predictions import Predictions
 from trueodds.data.remedies import restate_own_arguments
 

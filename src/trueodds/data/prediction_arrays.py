@@ -13,10 +13,9 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.arrays import select_rows
-from trueodds.data.groups import check_groups
 from trueodds.data.labels import UNKNOWN_LABEL
 from trueodds.data.probabilities import two_columns
-from trueodds.data.weights import repeat_rows, unit_weights
+from trueodds.data.weights import check_groups, repeat_rows, unit_weights
 
 Groups = Mapping[str, Array]
 T = TypeVar("T")

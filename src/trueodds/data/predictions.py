@@ -7,12 +7,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import check
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
-from trueodds.data import argument_order, arrays, groups
+from trueodds.data import arrays, weights
 from trueodds.data.class_names import check_class_names, classes_from_columns, refuse_other_column_order
-from trueodds.data.classifiers import predict_probabilities
 from trueodds.data.dense import from_dense
 from trueodds.data.labels import check_correctness, check_labels, check_multilabel, check_votes
 from trueodds.data.prediction_arrays import ARRAY_FIELDS, Groups, PredictionArrays
@@ -110,7 +110,7 @@ class Predictions(PredictionArrays):
         copy: bool = True,
     ) -> None:
         y_raw, p_raw = arrays.as_array(y_true, "y_true"), arrays.as_array(y_prob, "y_prob")
-        argument_order.refuse_swapped(y_raw, p_raw)
+        arrays.refuse_swapped(y_raw, p_raw)
         classes, column_notes = classes_from_columns(y_true, y_raw, y_prob, classes)
         p = arrays.as_float_array(p_raw, "y_prob")
         arrays.check_shape(p, "y_prob")
@@ -119,7 +119,7 @@ class Predictions(PredictionArrays):
         arrays.check_same_length(y_raw, p, "y_true", "y_prob")
         votes = counts = y = None
         # Outcomes of a regression come before its forecasts, which could be taken for logits or percentages.
-        labels_first = y_raw.ndim == 1 and (p.ndim == 1 or argument_order.has_fractions(y_raw))
+        labels_first = y_raw.ndim == 1 and (p.ndim == 1 or arrays.has_fractions(y_raw))
         if labels_first:
             y = check_labels(y_raw, k, names, has_names=classes is not None, is_single=p.ndim == 1)
         notes = column_notes + check_probabilities(p, p_raw.dtype, sum_tolerance, check_sums=True)
@@ -148,7 +148,7 @@ class Predictions(PredictionArrays):
         n = len(p)
         values = dict.fromkeys(("logits", "y", "votes", "counts", "row_id")) | {"is_expanded": False} | fields
         values |= {"p": p, "classes": classes, "n": n, "k": len(classes), "weight": check_weights(weight, n)}
-        values |= {"group": groups.check_groups(group, n), "cluster": groups.check_clusters(cluster, n)}
+        values |= {"group": weights.check_groups(group, n), "cluster": weights.check_clusters(cluster, n)}
         self._set_arrays(values)
 
     @classmethod
@@ -245,7 +245,7 @@ class Predictions(PredictionArrays):
         'confidence'
         """
         confidence_raw, correct_raw = arrays.as_array(confidence, "confidence"), arrays.as_array(correct, "correct")
-        argument_order.refuse_swapped_confidence(confidence_raw, correct_raw)
+        arrays.refuse_swapped_confidence(confidence_raw, correct_raw)
         prob = arrays.as_float_array(confidence_raw, "confidence")
         arrays.check_one_dimensional(prob, "confidence")
         arrays.check_same_length(correct_raw, prob, "correct", "confidence")
@@ -313,7 +313,7 @@ class Predictions(PredictionArrays):
         'TN303'
         """
         y_raw, p_raw = arrays.as_array_with_missing(Y, "Y"), arrays.as_array(P, "P")
-        argument_order.refuse_swapped_multilabel(y_raw, p_raw)
+        arrays.refuse_swapped_multilabel(y_raw, p_raw)
         refuse_other_column_order(Y, P)
         p = arrays.as_float_array(p_raw, "P")
         arrays.check_two_dimensional(p, "P")
@@ -428,3 +428,25 @@ def restore_predictions(values: dict[str, Any]) -> Predictions:
     new = Predictions.__new__(Predictions)
     new._set_arrays(values)
     return new
+
+
+def predict_probabilities(model: Any, X: Any) -> Any:
+    """Return the probabilities that a fitted scikit-learn classifier predicts; raise TO117 if it cannot."""
+    if hasattr(model, "predict_proba") and hasattr(model, "classes_"):
+        return model.predict_proba(X)
+    raise _no_probabilities_error(model)
+
+
+def _no_probabilities_error(model: Any) -> InputError:
+    name = type(model).__name__
+    if hasattr(model, "decision_function") and not hasattr(model, "predict_proba"):
+        problem = f"{name} has a decision_function, but no predict_proba."
+        fix = (
+            "Recalibrate it: RecalibratedClassifier(model). Predictions.from_logits(y, model.decision_function(X))"
+            " reads its scores as logits."
+        )
+        return InputError("TO117", problem, describe(model), fix)
+    if hasattr(model, "predict_proba"):
+        return InputError("TO117", f"The {name} is not fitted: it has no classes_.", describe(model), "Fit it first.")
+    problem = "The model must be a fitted classifier with predict_proba and classes_."
+    return InputError("TO117", problem, name, "Pass its probabilities to Predictions(y_true, y_prob).")

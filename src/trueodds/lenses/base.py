@@ -12,8 +12,7 @@ from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import InducedProbabilities, LogOdds
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.exact_probabilities import ExactProbabilities
-from trueodds.lenses.row_sources import RowSource
+from trueodds.lenses.row_sources import ExactProbabilities, RowSource
 from trueodds.lenses.view import View
 
 

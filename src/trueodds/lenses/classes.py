@@ -17,8 +17,7 @@ from trueodds.data.class_names import looks_like_a_number
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens, OutcomeCodes, class_probability, event_codes
-from trueodds.lenses.exact_probabilities import ExactProbabilities
-from trueodds.lenses.row_sources import ClassColumn, ClassColumns, RowSource, ViewColumn
+from trueodds.lenses.row_sources import ClassColumn, ClassColumns, ExactProbabilities, RowSource, ViewColumn
 
 ClassName = str | bool | Integer | float
 

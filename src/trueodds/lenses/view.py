@@ -13,8 +13,13 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, unit_weights, weight_of_one_row
 from trueodds.kernels.bin_sums import weighted_bin_sums
 from trueodds.kernels.bins import Bins, FittedPartition, find_bins, sums_by_cell
-from trueodds.lenses.exact_probabilities import ExactProbabilities, SelectedExactProbabilities, outcome_logs
-from trueodds.lenses.row_sources import RowSource, sample_rows
+from trueodds.lenses.row_sources import (
+    ExactProbabilities,
+    RowSource,
+    SelectedExactProbabilities,
+    outcome_logs,
+    sample_rows,
+)
 
 T = TypeVar("T")
 _Sums = Mapping[str, Array]

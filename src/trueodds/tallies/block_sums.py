@@ -20,7 +20,7 @@ from trueodds.tallies import proper_score_sums as scores
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_by_class, cells_by_rank
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
 from trueodds.tallies.row_block import RowBlock
-from trueodds.tallies.special_row_counts import SpecialRowCounts
+from trueodds.tallies.tally_sums import SpecialRowCounts
 
 MAX_CLASSES_IN_ONE_PASS = 32  # largest number of classes whose cells are in memory together: 5 MB
 VALUES_PER_TASK = 2**22  # number of values per thread task

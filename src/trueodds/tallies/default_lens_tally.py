@@ -16,9 +16,8 @@ from trueodds.kernels.confidence import sum_validated_confidence
 from trueodds.kernels.fine_grid import N_CELLS
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_of_view
-from trueodds.tallies.special_row_counts import SpecialRowCounts
-from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally, refuse_unknown_labels
+from trueodds.tallies.tally_sums import SpecialRowCounts, default_views, view_names
 
 VALUES_PER_BLOCK = 2**19  # number of probabilities that are checked and tallied at a time, while they are in the cache
 VALUES_PER_TABLE = 2**20  # number of probabilities that a thread sums into one table of cells

@@ -14,13 +14,12 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import as_plain_array, grid_sums, row_statistics
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, find_class_cells
-from trueodds.tallies import stored_views
+from trueodds.tallies import tally_sums
 from trueodds.tallies.block_sums import count_zeros_and_ones, row_scores
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums, score_terms
 from trueodds.tallies.row_block import RowBlock, values_by_class, values_by_rank
-from trueodds.tallies.special_row_counts import COUNT_FIELDS, MAXIMUM_FIELDS, SpecialRowCounts
-from trueodds.tallies.tally_sums import TallySums
+from trueodds.tallies.tally_sums import COUNT_FIELDS, MAXIMUM_FIELDS, SpecialRowCounts, TallySums
 
 T = TypeVar("T", bound=TallySums)
 
@@ -241,7 +240,7 @@ def _number_values(values: Array) -> tuple[Array, Array]:
 
 def _count_small_groups(rows: RowBlock, starts: Array, names: tuple[str, ...], template: T) -> GroupColumns[T]:
     """Return the tallies of groups of consecutive rows: group g has the rows starts[g] to starts[g + 1] − 1."""
-    ranks, classes = stored_views.default_views(template.kind, template.k, is_group=True)
+    ranks, classes = tally_sums.default_views(template.kind, template.k, is_group=True)
     n, size = len(rows.P), np.diff(starts)
     ranked_columns, squares = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32), np.empty(n)
     special_counts, extremes = np.zeros((len(names), _N_SURVEY_COUNTS), dtype=np.int64), np.zeros((len(names), 2))

@@ -24,18 +24,16 @@ from trueodds.data.plausibility import (
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_blocks
 from trueodds.kernels.fine_grid import N_EQUAL_CELLS
-from trueodds.lenses import custom
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
-from trueodds.lenses.lens_by_name import as_lens
+from trueodds.lenses.lens_by_name import Custom, as_lens
 from trueodds.lenses.view import View
-from trueodds.tallies import stored_views
+from trueodds.tallies import tally_sums
 from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.block_sums import sum_block
-from trueodds.tallies.cells import Cells, cells_of_view
+from trueodds.tallies.cells import Cells, SimplexCells, cells_of_view
 from trueodds.tallies.group_tallies import merge_groups, tally_groups
 from trueodds.tallies.row_block import RowBlock
-from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.tally_sums import MAX_NULL_SIZE, TallySums
 
 MIN_ROWS_PER_BLOCK = 65_536  # minimum number of rows per block
@@ -154,7 +152,7 @@ class Tally(TallySums):
         lens.check(preds)
         if self._find_stored_views(lens) or lens.name in self.joint:
             return self
-        if isinstance(lens, custom.Custom):
+        if isinstance(lens, Custom):
             raise InputError(
                 "TO404", "A tally keeps only lenses with a name.", f"ψ {lens.name}", "Compute it from rows."
             )
@@ -221,7 +219,7 @@ class Tally(TallySums):
     @property
     def lenses(self) -> tuple[str, ...]:
         """Names of the lenses that `views` accepts."""
-        return (*stored_views.lens_names(self.view_names, self.kind, self.classes), *sorted(self.joint))
+        return (*tally_sums.lens_names(self.view_names, self.kind, self.classes), *sorted(self.joint))
 
     @property
     def resolution(self) -> str:
@@ -337,7 +335,7 @@ class Tally(TallySums):
         if self.n >= MIN_LABELS and self.counts.zeros + self.counts.ones == probabilities:
             notes = (*notes, hard_labels_note(self.kind))
         notes = (*notes, *self._plausibility_notes())
-        if self.counts.ties and lens is not None and as_lens(lens).name in stored_views.LARGEST_PROBABILITY_LENSES:
+        if self.counts.ties and lens is not None and as_lens(lens).name in tally_sums.LARGEST_PROBABILITY_LENSES:
             have = "row has" if self.counts.ties == 1 else "rows have"
             text = (
                 f"{self.counts.ties:,} {have} tied largest probabilities. The first of the tied classes counts as"
@@ -377,7 +375,7 @@ class Tally(TallySums):
 
     def _find_stored_views(self, lens: Lens) -> list[tuple[str, str]]:
         """Names of the stored views of a lens, each with the name that the lens gives it; empty if one is missing."""
-        names = stored_views.stored_views_of_lens(lens, self.kind, self.classes)
+        names = tally_sums.stored_views_of_lens(lens, self.kind, self.classes)
         return names if all(key in self.view_names for key, _ in names) else []
 
 
@@ -388,7 +386,7 @@ def lens_views(data: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
 
 def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, is_group: bool = False) -> Tally:
     """Tally rows with the default lenses, in blocks that depend on the numbers of rows, classes and bins only."""
-    ranks, classes = stored_views.default_views(preds.kind, preds.k, is_group=is_group)
+    ranks, classes = tally_sums.default_views(preds.kind, preds.k, is_group=is_group)
     keeps_null_covariance = preds.kind == "classes" and not is_group and preds.k * bins <= MAX_NULL_SIZE
     max_blocks = MAX_BLOCKS
     if keeps_null_covariance:
@@ -406,7 +404,7 @@ def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, is_g
             dtype=preds.dtype,
             bins=bins,
             grid=None,
-            view_names=stored_views.view_names(ranks, classes),
+            view_names=tally_sums.view_names(ranks, classes),
             n=stop - start,
             weight=float(stop - start if rows.w is None else rows.w.sum()),
             cells=sums.cells,

@@ -17,13 +17,18 @@ from trueodds.core.typing import Array
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.batch_fingerprints import MAX_FINGERPRINTS, BatchFingerprints
-from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
+from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells, SimplexCells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.simplex_cells import SimplexCells
-from trueodds.tallies.special_row_counts import MAXIMUM_FIELDS, SpecialRowCounts
-from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally
-from trueodds.tallies.tally_sums import MAX_NULL_SIZE, SCHEMA, checksum
+from trueodds.tallies.tally_sums import (
+    MAX_NULL_SIZE,
+    MAXIMUM_FIELDS,
+    SCHEMA,
+    SpecialRowCounts,
+    checksum,
+    default_views,
+    view_names,
+)
 
 
 def from_dict(value: Any) -> Tally:

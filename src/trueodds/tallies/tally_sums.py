@@ -1,4 +1,4 @@
-"""Base class of tallies: the sums that a tally holds, and writing them as JSON."""
+"""Base class of tallies: the sums and special rows that a tally counts, the views it stores, and their JSON."""
 
 from __future__ import annotations
 
@@ -13,13 +13,116 @@ import numpy as np
 
 import trueodds
 from trueodds.core import json_files
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
+from trueodds.lenses import classes as lenses
+from trueodds.lenses.base import Lens
 from trueodds.tallies.batch_fingerprints import BatchFingerprints
-from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
+from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells, SimplexCells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.simplex_cells import SimplexCells
-from trueodds.tallies.special_row_counts import SpecialRowCounts
+
+# Fields of `SpecialRowCounts` that are merged by their maximum. The other fields are added.
+MAXIMUM_FIELDS = ("excess", "worst_sum")
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialRowCounts:
+    """Counts of special rows, such as rows with tied probabilities. The counts of two tallies are merged with `+`.
+
+    >>> both = SpecialRowCounts(zeros=2, excess=1e-7) + SpecialRowCounts(zeros=1, excess=3e-7)
+    >>> both.zeros, both.excess
+    (3, 3e-07)
+    """
+
+    zeros: int = 0  # probabilities that are exactly 0, over all classes
+    ones: int = 0  # probabilities that are exactly 1
+    above: int = 0  # probabilities above 1 by rounding
+    inexact_sums: int = 0  # rows whose sum differs from 1 by more than the rounding of their dtype
+    ties: int = 0  # rows with several largest probabilities
+    true_zeros: int = 0  # rows with an observed outcome of predicted probability 0
+    voted: int = 0  # rows whose outcome is votes
+    excess: float = 0.0  # largest excess of a probability over 1
+    worst_sum: float = 0.0  # largest difference of the sum of a row from 1
+
+    def __add__(self, other: SpecialRowCounts) -> SpecialRowCounts:
+        merged = {}
+        for name in (item.name for item in fields(self)):
+            a, b = getattr(self, name), getattr(other, name)
+            merged[name] = max(a, b) if name in MAXIMUM_FIELDS else a + b
+        return SpecialRowCounts(**merged)
+
+    def notes(self) -> tuple[Note, ...]:
+        """Notes on probabilities above 1 and on sums other than 1, which are kept as given."""
+        notes = []
+        if self.above:
+            subject = "value is" if self.above == 1 else "values are"
+            text = (
+                f"{self.above:,} {subject} above 1 by rounding (at most {self.excess:.1e}); kept as given, binned as 1."
+            )
+            notes.append(Note("TN102", text))
+        if self.inexact_sums:
+            subject = "row has a sum that deviates" if self.inexact_sums == 1 else "rows have sums that deviate"
+            text = (
+                f"{self.inexact_sums:,} {subject} from 1 by up to {self.worst_sum:.1e}; the values are used as given."
+            )
+            notes.append(Note("TN101", text))
+        return tuple(notes)
+
+
+COUNT_FIELDS = tuple(field.name for field in fields(SpecialRowCounts))  # names of all fields
+
+
+LARGEST_PROBABILITY_LENSES = ("confidence", "top-1", "rank:1")  # lenses that are read from the view `confidence`
+
+
+def default_views(kind: str, k: int, *, is_group: bool = False) -> tuple[int, range]:
+    """Return which views are stored by default: the number of largest probabilities, and the classes.
+
+    The tally of a group stores only the views of the default lens.
+    """
+    if kind == "confidence":
+        return 1, range(0)
+    if kind == "multilabel":
+        return 0, range(k)
+    if is_group:
+        return (0, range(1, 2)) if k == 2 else (1, range(0))
+    return (1 if k == 2 else 3), range(k)
+
+
+def view_names(ranks: int, classes: range) -> tuple[str, ...]:
+    """Return the names of the views of the `ranks` largest probabilities and of the classes, which have numbers."""
+    return (*("confidence", "rank:2", "rank:3")[:ranks], *(f"class:{c}" for c in classes))
+
+
+def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> list[tuple[str, str]]:
+    """Return the views from which a lens is read: pairs of the stored name and the name of the view in the lens.
+
+    The stored name has the number of a class, the other one its name. The list is empty if there are more than two
+    classes and the lens is `positive` or `canonical`. Whether the views are stored is not checked.
+    """
+    has_class_probabilities = kind != "confidence"
+    if lens.name in LARGEST_PROBABILITY_LENSES:
+        return [("confidence", lens.name)]
+    if isinstance(lens, (lenses.Positive, lenses.Canonical)):
+        return [("class:1", lens.name)] if kind == "classes" and len(classes) == 2 else []
+    if isinstance(lens, lenses.Class) and has_class_probabilities:
+        c = lenses.class_number(lens.class_name, classes)
+        return [(f"class:{c}", f"class:{classes[c]}")]
+    if isinstance(lens, lenses.Classwise) and has_class_probabilities:
+        return [(f"class:{c}", f"class:{name}") for c, name in enumerate(classes)]
+    return [(lens.name, lens.name)]
+
+
+def lens_names(stored_names: tuple[str, ...], kind: str, classes: tuple[Any, ...]) -> list[str]:
+    """Return the names of the lenses that can be read from these stored views."""
+    class_view_names = [name for name in stored_names if name.startswith("class:")]
+    names = [name for name in stored_names if not name.startswith("class:")]
+    if kind == "classes" and len(classes) == 2 and "class:1" in class_view_names:
+        names += ["positive", "canonical"]
+    if len(class_view_names) == len(classes):
+        names.append("classwise")
+    return names + [f"class:{classes[int(name.removeprefix('class:'))]}" for name in class_view_names]
+
 
 SCHEMA = "trueodds.tally/1"
 MAX_NULL_SIZE = 2_000  # K·bins up to which the null covariance between the classes is stored

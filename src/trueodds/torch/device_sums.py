@@ -10,8 +10,8 @@ import torch
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, NOTED_SUM_DEVIATION, SUM_TOLERANCE_OF_DTYPE
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
 from trueodds.tallies.block_sums import report_bin_of_cells
-from trueodds.tallies.special_row_counts import MAXIMUM_FIELDS
-from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout
+from trueodds.tallies.tally_sums import MAXIMUM_FIELDS
+from trueodds.torch.tensor_sums import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout
 
 VALUES_PER_CHUNK = 2**24  # values of the matrix whose products give the null covariance, which limits memory
 MAX_WEIGHT = 1e30  # batches with larger weights are checked on the host, which raises an error

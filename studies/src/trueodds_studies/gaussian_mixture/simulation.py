@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit, ndtr
 
-from trueodds.binning.distinct import Distinct
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.fixed_edges import FixedEdges
 from trueodds.binning.median_variance import MedianVariance, Tree
 from trueodds.binning.partition import Partition
 from trueodds.binning.row_selections import RowSelections
-from trueodds.binning.uniform import Uniform
+from trueodds.binning.simplex_grid import Distinct
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.errors import InputError
 from trueodds.core.suggestions import suggest_names
 from trueodds.core.typing import Array

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.api.measure import measure
-from trueodds.binning.distinct import Distinct
-from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.simplex_grid import Distinct, SimplexGrid
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.proper_scores import Brier
 from trueodds.lenses.lens_by_name import as_lens

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Protocol, Self, TypeVar
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,92 +17,71 @@ from trueodds.data import arrays
 from trueodds.data.remedies import restate_own_arguments
 
 
-class DensePredictions(Protocol):
-    """The constructors and methods of `Predictions` that dense rows need."""
+class DenseRows(NamedTuple):
+    """The positions of images that have a class, as rows of which those of an image form a cluster.
 
-    def __init__(
-        self,
-        y_true: ArrayLike,
-        y_prob: ArrayLike,
-        *,
-        cluster: ArrayLike | None = None,
-        classes: Sequence[Any] | None = None,
-        sum_tolerance: float | None = None,
-        copy: bool = True,
-    ) -> None: ...
+    So intervals resample whole images, and tests flip the signs of whole images.
+    """
 
-    @classmethod
-    def from_logits(
-        cls,
-        y_true: ArrayLike,
-        logits: ArrayLike,
-        *,
-        cluster: ArrayLike | None = None,
-        classes: Sequence[Any] | None = None,
-        copy: bool = True,
-    ) -> Self: ...
+    labels: Array  # (n,)
+    probs: Array  # (n, K), or (n,) for the probability of the foreground
+    cluster: Array  # (n,) image of each row
+    positions: Array  # (n,) index of each row in the flat label maps
+    shape: tuple[int, ...]  # of the label maps
 
-    def with_notes(self, *notes: Note) -> Self: ...
+    @property
+    def notes(self) -> list[Note]:
+        """The note on ignored labels, if there are any."""
+        n = math.prod(self.shape)
+        if len(self.labels) == n:
+            return []
+        text = f"{n - len(self.labels):,} of {n:,} labels are ignored values; their predictions are excluded."
+        return [Note("TN143", text)]
+
+    def restate_error(self, problem: InputError) -> InputError:
+        """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean."""
+
+        def position(row: re.Match[str]) -> str:
+            image, *pixel = (int(i) for i in np.unravel_index(self.positions[int(row[1])], self.shape))
+            return f"image {image}" + (f", position ({', '.join(map(str, pixel))})" if pixel else "")
+
+        fix = restate_own_arguments(problem).fix
+        if problem.code == "TO105":
+            label = problem.got.split(" in row ")[0].strip("'")
+            mask = f"If {label} is the foreground, pass labels == {label}. " if self.probs.ndim == 1 else ""
+            fix = f"{mask}If {label} stands for no class, pass ignore={label}. {fix}"
+        return InputError(problem.code, problem.problem, re.sub(r"\brow (\d+)", position, problem.got), fix)
 
 
-T = TypeVar("T", bound=DensePredictions)
+def rows_of_images(
+    labels: ArrayLike, probs: ArrayLike, axis: int | None, ignore: int | Sequence[int] | None
+) -> DenseRows:
+    """Return one row per pixel, voxel or token of each image, without those of ignored labels.
 
-
-def from_dense(
-    predictions_class: type[T],
-    labels: ArrayLike,
-    probs: ArrayLike,
-    *,
-    axis: int | None = 1,
-    logits: bool = False,
-    ignore: int | Sequence[int] | None = None,
-    classes: Sequence[Any] | None = None,
-    sum_tolerance: float | None = None,
-) -> T:
-    """Return predictions with one row per pixel, voxel or token of each image; see `Predictions.from_dense`.
-
-    All rows of an image form a cluster, so that intervals resample whole images and tests flip the signs of whole
-    images. `predictions_class` is the class `Predictions`, which itself imports this module.
-
-    >>> from trueodds.data.predictions import Predictions
-    >>> rows = from_dense(Predictions, [[[0, 1], [1, 255]]], np.full((1, 2, 2, 2), 0.5), ignore=255)
-    >>> rows.n, rows.cluster.tolist()
-    (3, [0, 0, 0])
-    >>> from_dense(Predictions, [[[0, 1], [1, 1]]], [[[0.1, 0.8], [0.9, 0.6]]]).p.tolist()
+    >>> rows = rows_of_images([[[0, 1], [1, 255]]], np.full((1, 2, 2, 2), 0.5), 1, 255)
+    >>> rows.probs.shape, rows.cluster.tolist()
+    ((3, 2), [0, 0, 0])
+    >>> rows_of_images([[[0, 1], [1, 1]]], [[[0.1, 0.8], [0.9, 0.6]]], 1, None).probs.tolist()
     [0.1, 0.8, 0.9, 0.6]
     """
     axis = check("axis", axis, Integer | None, 1)
-    logits = check("logits", logits, bool, False)
     ignore = check("ignore", ignore, Annotated[Sequence[Integer], OR_SINGLE_VALUE] | None)
     y, p = arrays.as_array(labels, "labels"), arrays.as_array(probs, "probs")
     p = _move_classes_to_last_axis(y, p, axis)
-    is_foreground = p.shape == y.shape
     is_class_label = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
     if not is_class_label.any():
         raise InputError(
             "TO108", "Every label is an ignored value.", f"ignore={describe(ignore)}", "Pass labels of classes as well."
         )
     image_of_position = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
-    row_labels, cluster = y.reshape(-1)[is_class_label], image_of_position[is_class_label]
-    row_probs = (p.reshape(-1) if is_foreground else p.reshape(-1, p.shape[-1]))[is_class_label]
-    try:
-        if logits:
-            rows = predictions_class.from_logits(row_labels, row_probs, cluster=cluster, classes=classes, copy=False)
-        else:
-            rows = predictions_class(
-                row_labels, row_probs, cluster=cluster, classes=classes, sum_tolerance=sum_tolerance, copy=False
-            )
-    except InputError as problem:
-        raise _restate_by_image(problem, y, np.flatnonzero(is_class_label), is_foreground=is_foreground) from None
-    if not is_class_label.all():
-        rows = rows.with_notes(
-            Note(
-                "TN143",
-                f"{int((~is_class_label).sum()):,} of {len(is_class_label):,} labels are ignored values; their"
-                " predictions are excluded.",
-            )
-        )
-    return rows
+    flat_probs = p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1])
+    return DenseRows(
+        y.reshape(-1)[is_class_label],
+        flat_probs[is_class_label],
+        image_of_position[is_class_label],
+        np.flatnonzero(is_class_label),
+        y.shape,
+    )
 
 
 def _move_classes_to_last_axis(y: Array, p: Array, axis: int | None) -> Array:
@@ -145,21 +125,3 @@ def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fi
         f"labels {y.shape}, probs {shape}, axis={axis}",
         fix,
     )
-
-
-def _restate_by_image(problem: InputError, y: Array, row_positions: Array, *, is_foreground: bool) -> InputError:
-    """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean.
-
-    `row_positions` are the indices (n,) of the rows in the flat labels.
-    """
-
-    def position(row: re.Match[str]) -> str:
-        image, *pixel = (int(i) for i in np.unravel_index(row_positions[int(row[1])], y.shape))
-        return f"image {image}" + (f", position ({', '.join(map(str, pixel))})" if pixel else "")
-
-    fix = restate_own_arguments(problem).fix
-    if problem.code == "TO105":
-        label = problem.got.split(" in row ")[0].strip("'")
-        mask = f"If {label} is the foreground, pass labels == {label}. " if is_foreground else ""
-        fix = f"{mask}If {label} stands for no class, pass ignore={label}. {fix}"
-    return InputError(problem.code, problem.problem, re.sub(r"\brow (\d+)", position, problem.got), fix)

@@ -13,7 +13,7 @@ from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import arrays, weights
 from trueodds.data.class_names import check_class_names, classes_from_columns, refuse_other_column_order
-from trueodds.data.dense import from_dense
+from trueodds.data.dense import rows_of_images
 from trueodds.data.labels import check_correctness, check_labels, check_multilabel, check_votes
 from trueodds.data.prediction_arrays import ARRAY_FIELDS, Groups, PredictionArrays
 from trueodds.data.probabilities import (
@@ -372,8 +372,17 @@ class Predictions(PredictionArrays):
         Predictions
             The validated predictions.
         """
-        settings: dict[str, Any] = {"ignore": ignore, "classes": classes, "sum_tolerance": sum_tolerance}
-        return from_dense(Predictions, labels, probs, axis=axis, logits=logits, **settings)
+        logits = check("logits", logits, bool, False)
+        rows = rows_of_images(labels, probs, axis, ignore)
+        settings: dict[str, Any] = {"cluster": rows.cluster, "classes": classes, "copy": False}
+        try:
+            if logits:
+                preds = Predictions.from_logits(rows.labels, rows.probs, **settings)
+            else:
+                preds = Predictions(rows.labels, rows.probs, sum_tolerance=sum_tolerance, **settings)
+        except InputError as problem:
+            raise rows.restate_error(problem) from None
+        return preds.with_notes(*rows.notes) if rows.notes else preds
 
     @classmethod
     @checks_arguments

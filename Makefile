@@ -49,7 +49,7 @@ check: $(VENV)/.test ## lint, types, and the basic tests, in less than a minute
 
 # What sums and compares floats. Plain Python needs no second run: it has no code for a processor.
 NUMERICAL := core kernels data lenses binning tallies estimators resampling hypotests calibrators
-ONCE := tests/kernels/test_blocks.py::test_every_kernel_is_also_plain_python
+ONCE := tests/kernels/test_parallel.py::test_every_kernel_is_also_plain_python
 
 other-processor: $(VENV)/.test ## the numerical tests again, with the code that the libraries have for the oldest processor
 	$(BIN)/python -m tests.other_processor $(BIN)/python -m pytest -n 2 $(addprefix tests/,$(NUMERICAL)) --deselect $(ONCE) $(ARGS)

@@ -10,12 +10,7 @@ from trueodds.kernels.random_labels import MAX_COMPARED_CLASSES, draw_labels
 KEY = 77
 
 
-@pytest.fixture(autouse=True)
-def integers_wrap_around(monkeypatch):
-    """As compiled code does; NumPy warns, in the thread in which this is not set."""
-    monkeypatch.setenv("TRUEODDS_THREADS", "1")
-    with np.errstate(over="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("integers_wrap_around")
 
 
 def _distances(P, codes, w, wp, cell, labels):

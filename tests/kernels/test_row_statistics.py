@@ -1,6 +1,9 @@
 """Does one look at each row tell what plain loops tell?"""
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +11,8 @@ import pytest
 from tests.kernels.layouts import LAYOUTS, c_order
 from tests.kernels.samples import inside, rows
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, summarize_rows
+from trueodds.kernels import as_plain_array, compile_kernel
+from trueodds.kernels.row_statistics import CACHE_LINE, ROWS_PER_TILE, check_table, prefetch, score_rows, summarize_rows
 from trueodds.tallies.block_sums import sum_block
 from trueodds.tallies.row_block import RowBlock
 
@@ -112,3 +116,56 @@ def test_any_layout_is_counted_by_way_of_predictions(dtype, layout, k):
         np.testing.assert_array_equal(getattr(actual.cells, name), getattr(expected.cells, name))
     np.testing.assert_array_equal(actual.null, expected.null)
     assert (actual.scores, actual.counts) == (expected.scores, expected.counts)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "k"), [(1, 2), (255, 3), (257, 16), (40, 17), (3, 300)])
+def test_a_look_sees_the_extremes_and_the_worst_row(n, k, dtype, layout):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(k), n).astype(dtype)
+    P[n // 2, 0] += dtype(0.01)
+    check = check_table(layout(P), 1e-3)
+    assert (check.lowest, check.highest) == (P.min(), P.max())
+    assert (check.worst_row, check.n_inexact) == (n // 2, 1)
+    assert check.largest_deviation == pytest.approx(abs(P[n // 2].sum(dtype=np.float64) - 1), rel=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf, -1e-30, -0.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [4, 20])
+def test_what_is_no_probability_is_the_lowest_or_no_finite_highest(bad, dtype, k):
+    P = np.full((300, k), 1 / k, dtype=dtype)
+    P[77, 2] = bad
+    check = check_table(P, 1e-3)
+    assert not (check.lowest >= 0 and np.isfinite(check.highest) and not np.signbit(check.lowest))
+
+
+def test_of_equally_bad_rows_the_first_is_reported():
+    P = np.full((600_000, 2), 0.5, dtype=np.float32)
+    P[[70_000, 400_000], 0] = 0.75
+    assert check_table(P, 1e-3)[2:] == (70_000, 0.25, 2)
+
+
+@compile_kernel
+def _prefetched_sum(x, places):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(places.shape[0]):
+        prefetch(x, places[i])
+    for i in range(x.shape[0]):
+        total += x[i]
+    return total
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("n", [0, 1, 1000])
+@pytest.mark.parametrize("index", [np.int64, np.uint64])
+def test_places_beyond_the_end_are_harmless(n: int, index: Any, dtype: Any) -> None:
+    x = np.arange(n, dtype=dtype)
+    places = np.array([0, n - 1 if n else 0, n, n + 1, 2**20, 2**40], dtype=index)
+    assert _prefetched_sum(as_plain_array(x), places) == x.sum()
+    assert np.array_equal(x, np.arange(n))
+
+
+def test_a_line_is_a_whole_number_of_every_number() -> None:
+    assert all(CACHE_LINE % np.dtype(dtype).itemsize == 0 for dtype in (np.float32, np.float64))

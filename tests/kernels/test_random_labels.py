@@ -5,17 +5,11 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.samples import rows
-from tests.kernels.test_draws import KEY, by_loops
+from tests.kernels.test_random_label_sums import KEY, by_loops
 from trueodds.kernels import random_labels
 from trueodds.kernels.random_labels import ROWS_PER_BLOCK, draw_labels_by_row
 
-
-@pytest.fixture(autouse=True)
-def integers_wrap_around(monkeypatch):
-    """Compiled, they always do; NumPy's own would warn, in the thread that has it so."""
-    monkeypatch.setenv("TRUEODDS_THREADS", "1")
-    with np.errstate(over="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("integers_wrap_around")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)

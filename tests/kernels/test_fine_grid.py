@@ -1,11 +1,20 @@
 """Does every value fall into the cell, and every pair of classes into the sums, that plain loops give?"""
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, find_cells, find_class_cells, find_column_cells
+from trueodds.kernels.fine_grid import (
+    CELL_EDGES,
+    N_CELLS,
+    count_subcells,
+    find_cells,
+    find_class_cells,
+    find_column_cells,
+)
 from trueodds.kernels.outcome_covariance import add_class_bin_covariances
 from trueodds.kernels.row_statistics import ROWS_PER_TILE
 from trueodds.tallies.cells import Cells
@@ -97,3 +106,20 @@ def test_the_covariance_of_bins_equals_its_definition(dtype, weighted, n, k):
     add_class_bin_covariances(inside(P), inside(w if weighted else np.empty(0)), inside(report[cells]), out)
     # sums of n terms of size 1 in another order
     np.testing.assert_allclose(out.reshape(-1, 9), expected, rtol=1e-12, atol=1e-14 * max(n, 1))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_pairs_of_bin_and_cell_equal_plain_loops(dtype, n):
+    rng = np.random.default_rng(n)
+    p = rng.choice([0.0, 1.0, 0.5, 1e-6, *rng.random(5)], n).astype(dtype)
+    index = rng.integers(0, 6, n)
+    index[index == 3] = 2  # a bin without rows
+    groups = defaultdict(list)
+    for x, b in zip(p.astype(np.float64), index, strict=True):
+        cell = int(np.clip(np.searchsorted(CELL_EDGES, x, "left") - 1, 0, N_CELLS - 1))
+        groups[int(b), cell].append(x)
+    bins, count, mean = count_subcells(p, index, 6)
+    assert bins.tolist() == [b for b, _ in sorted(groups)]
+    assert count.tolist() == [len(groups[pair]) for pair in sorted(groups)]
+    np.testing.assert_allclose(mean, [np.mean(groups[pair]) for pair in sorted(groups)], rtol=1e-15)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from tests.kernels.test_draws import KEY, WORD, integers_wrap_around, mix, row_key
+from tests.kernels.test_random_label_sums import KEY, WORD, mix, row_key
 from trueodds.kernels import draws_per_block, random_streams
 
-__all__ = ["integers_wrap_around"]
+pytestmark = pytest.mark.usefixtures("integers_wrap_around")
 
 
 def sign(unit, draw):

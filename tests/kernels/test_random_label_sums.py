@@ -12,12 +12,7 @@ KEY = 2**62 + 12_345
 WORD = 2**64
 
 
-@pytest.fixture(autouse=True)
-def integers_wrap_around(monkeypatch):
-    """Compiled, they always do; NumPy's own would warn, in the thread that has it so."""
-    monkeypatch.setenv("TRUEODDS_THREADS", "1")
-    with np.errstate(over="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("integers_wrap_around")
 
 
 def mix(z):

@@ -18,6 +18,7 @@ FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
         "src/trueodds/torch/losses.py",
         "src/trueodds/torch/read_batches.py",
         "src/trueodds/torch/tally.py",
+        "src/trueodds/torch/tensor_layout.py",
         "src/trueodds/torch/tensor_sums.py",
     ),
     "torchmetrics": ("src/trueodds/torch/metric.py",),

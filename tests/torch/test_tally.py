@@ -468,7 +468,7 @@ def test_a_damaged_state_is_refused() -> None:
 
 
 def test_sums_stay_on_the_cpu_where_a_device_has_no_float64() -> None:
-    from trueodds.torch.tensor_sums import has_float64
+    from trueodds.torch.tensor_layout import has_float64
 
     assert has_float64("cuda:1")
     assert not has_float64("mps")

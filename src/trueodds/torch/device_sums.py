@@ -11,7 +11,7 @@ from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, NOTED_SUM_DEVIATI
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
 from trueodds.tallies.block_sums import report_bin_of_cells
 from trueodds.tallies.tally_sums import MAXIMUM_FIELDS
-from trueodds.torch.tensor_sums import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout
+from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout
 
 VALUES_PER_CHUNK = 2**24  # values of the matrix whose products give the null covariance, which limits memory
 MAX_WEIGHT = 1e30  # batches with larger weights are checked on the host, which raises an error

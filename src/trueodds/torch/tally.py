@@ -12,15 +12,14 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Verdict
 from trueodds.io.torch import Kind
 from trueodds.tallies.tally import Tally
-from trueodds.torch.tensor_sums import (
+from trueodds.torch.tensor_layout import (
     TensorLayout,
-    add_batch,
     check_loaded_tensors,
     check_same_layout,
     has_float64,
     make_layout,
-    read_tally,
 )
+from trueodds.torch.tensor_sums import add_batch, read_tally
 
 _LAYOUT_KEY = "layout"  # entry of a state with the settings of the tally
 

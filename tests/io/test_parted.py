@@ -32,10 +32,15 @@ class Restless(PartitionedSource):
     """An engine that answers in any order, some partitions twice, through pickles as real ones do."""
 
     def __init__(
-        self, pieces: Sequence[dict[str, Any]], *, lost: int | None = None, selection: ColumnSelection | None = None
+        self,
+        pieces: Sequence[dict[str, Any]],
+        *,
+        lost: int | None = None,
+        selection: ColumnSelection | None = None,
+        batch_rows: int = 100,
     ) -> None:
         self._pieces, self._lost = pieces, lost
-        super().__init__(self._table(0), ReadingSettings(selection or ColumnSelection()))
+        super().__init__(self._table(0), ReadingSettings(selection or ColumnSelection(), batch_rows=batch_rows))
 
     def _table(self, number: int) -> Table:
         table = MappingTable(self._pieces[number])
@@ -82,7 +87,9 @@ def same(a: Tally, b: Tally) -> None:
 
 def test_partitions_that_answer_twice_and_in_any_order_count_once() -> None:
     table = plain()
-    same(Restless(cut(table, 10, 0, 35, 15)).reduce(Tally.from_predictions), tally_all(table))
+    source = Restless(cut(table, 10, 0, 35, 15), batch_rows=8)
+    same(source.reduce(Tally.from_predictions), tally_all(table))
+    assert source.rows == 60
 
 
 def test_the_sum_does_not_depend_on_the_order_of_the_answers_not_even_in_its_last_bit() -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from tests.io.engines import answers, in_memory, same, table, voted
 from trueodds import InputError, Predictions, audit, fit, measure, read, tally
+from trueodds.io.partitions import SUMS_PER_TASK
 from trueodds.tallies.tally import Tally
 
 try:
@@ -106,7 +107,7 @@ def on(name: str) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("weight", [False, True])
 def test_a_dataframe_gives_the_sums_of_its_rows(engine: Engine, weight: bool) -> None:
     frame = table(900, weight=weight)
-    source = read(engine.distribute(frame, 18), group="site", weight="w" if weight else None)
+    source = read(engine.distribute(frame, SUMS_PER_TASK + 1), group="site", weight="w" if weight else None)
     same(source.reduce(Tally.from_predictions), in_memory(frame))
 
 

@@ -70,7 +70,10 @@ class FixedEdges(Partition):
         edges = np.asarray(self.edges, dtype=np.float64)
         if len(edges) < 2 or not (np.diff(edges) > 0).all() or edges[0] != 0 or edges[-1] != 1:
             raise InputError(
-                "TO203", "Edges must increase from 0 to 1.", describe(self.edges), "For instance ⟨bins=[0, 0.5, 0.9, 1]⟩."
+                "TO203",
+                "Edges must increase from 0 to 1.",
+                describe(self.edges),
+                "For instance ⟨bins=[0, 0.5, 0.9, 1]⟩.",
             )
 
     def fit(self, view: View) -> FittedPartition:

@@ -29,6 +29,8 @@ EMPTY_ARRAY = as_plain_array(np.empty(0))  # stands for no weights, or for squar
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSums:
+    """The sums that a tally keeps of some rows."""
+
     cells: Cells
     null: Array | None  # upper triangle of the null covariance, as of a Tally
     scores: dict[str, ProperScoreSums]  # by the name of the score

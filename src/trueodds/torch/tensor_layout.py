@@ -42,18 +42,22 @@ class TensorLayout:
 
     @property
     def class_range(self) -> range:
+        """Numbers of the classes whose views are kept."""
         return default_views(self.kind, self.k, is_group=not self.all_lenses)[1]
 
     @property
     def n_views(self) -> int:
+        """Number of binary views."""
         return self.ranks + len(self.class_range)
 
     @property
     def sum_names(self) -> tuple[str, ...]:
+        """Names of the sums of a cell."""
         return WEIGHTED_SUMS if self.weighted else UNWEIGHTED_SUMS
 
     @property
     def has_null_covariance(self) -> bool:
+        """Whether the null covariance between the classes is summed."""
         return self.all_lenses and self.kind == "classes" and self.k * self.bins <= MAX_NULL_SIZE
 
     def zeros(self, device: Any = None) -> dict[str, torch.Tensor]:

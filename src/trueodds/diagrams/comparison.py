@@ -129,7 +129,6 @@ class Comparison(BinnedRecipe):
         return self._make_diagram({"": views}, None, [])
 
     def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
-        """The diagram of named models."""
         views_by_model = match_views(models, lens, self.name)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(rng.integers(2**31))
         results, notes = measure_models(
@@ -281,7 +280,6 @@ def panel_columns(
 
 
 def _format_error_range(errors: Sequence[float]) -> str:
-    """Format one error, or the smallest and the largest."""
     low, high = min(errors), max(errors)
     return f"{low:.3f}" if len(errors) == 1 else f"{low:.3f}–{high:.3f}"
 
@@ -307,7 +305,6 @@ class ComparisonDiagram(model_strips_and_table.DiagramWithStrips, BinnedPlot):
         return 5.8, model_strips_and_table.figure_height(self, 5.8, 4.7, self.strip_height, table_height, plot_height)
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         if len(self.names) == 1:
             return super().default_title()
         return "Which model is better calibrated, and where?"

@@ -104,7 +104,6 @@ class DiagramGrid:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """The notes of all diagrams."""
         return tuple(dict.fromkeys(note for diagram in self.diagrams for note in diagram.notes))
 
     def describe(self) -> str:
@@ -316,7 +315,6 @@ class DiagramGrid:
         return embed_svg(self._render("svg", publication).decode(), prefix, self._alternative_text())
 
     def _alternative_text(self) -> str:
-        """Return the finding of every cell."""
         findings = [
             f"{model}, {diagram.name.replace('_', ' ')}: {diagram.panels['finding'][row]}"
             for row, model in enumerate(self.models)
@@ -325,7 +323,6 @@ class DiagramGrid:
         return to_printable(" ".join(findings))
 
     def _render(self, file_format: str, publication: PublicationSize | None) -> bytes:
-        """Draw the picture by matplotlib in this file format."""
         return render(self.draw, file_format, self.presentation.dpi, publication)
 
     def _repr_html_(self) -> str:
@@ -385,7 +382,6 @@ def stack_models(diagrams: Mapping[str, Diagram]) -> Diagram:
 
 
 def _join(columns: Sequence[Array]) -> Array:
-    """Join the values of all models into a read-only column."""
     joined = np.concatenate(columns)
     joined.setflags(write=False)
     return joined

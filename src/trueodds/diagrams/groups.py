@@ -284,7 +284,6 @@ class GroupsPlot(Diagram):
 
     @property
     def _n_rows(self) -> int:
-        """The largest number of groups of a panel."""
         return int((self.panels["groups"] + self.panels["unexamined"]).max())
 
     @property
@@ -292,7 +291,6 @@ class GroupsPlot(Diagram):
         return [str(column) for column in dict.fromkeys(self.table["column"]) if column]
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         return "In which groups are the predictions miscalibrated?"
 
     def axis_labels(self) -> tuple[str, str]:

@@ -81,7 +81,6 @@ class LloLikelihood:
 
     @classmethod
     def from_view(cls, view: View, min_prob: float = 1e-12, prior: float = 0.5) -> LloLikelihood:
-        """The likelihood of a view with its best fit."""
         P, Y, w = select_weighted_rows(view)
         score_cells = group_by_score(log_ratio(P, resolve_min_prob(view, min_prob)), Y[:, 1], w)
         fit = fit_logistic(
@@ -91,7 +90,6 @@ class LloLikelihood:
 
     @property
     def n(self) -> float:
-        """The number of rows."""
         return float(self.score_cells.w.sum())
 
     @property

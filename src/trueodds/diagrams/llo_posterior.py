@@ -228,7 +228,6 @@ class _TablePart(NamedTuple):
 
 
 def _marked_point(kind: str, level: float, theta: Array, likelihood: LloLikelihood) -> _TablePart:
-    """A part of the table with a single point theta = (tau, gamma)."""
     return _TablePart(kind, level, theta[None, :], likelihood.log_likelihood_drop(theta).reshape(1))
 
 
@@ -258,7 +257,6 @@ class Shades(Mark):
     """Shades of the posterior probability z over a grid: `Shades(x, y, z)`, (k, k) each."""
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Fill between contours."""
         from matplotlib.colors import LinearSegmentedColormap
 
         colormap = LinearSegmentedColormap.from_list("posterior", _POSTERIOR_SHADES)
@@ -266,7 +264,6 @@ class Shades(Mark):
         return [ax.contourf(*self.coordinates, levels=levels, cmap=colormap, antialiased=False, zorder=0.5)]
 
     def legend_handle(self) -> Any:
-        """The darkest shade."""
         from matplotlib.patches import Patch
 
         return Patch(facecolor=_POSTERIOR_SHADES[-1])
@@ -280,7 +277,6 @@ class LloPosteriorPlot(OddsPlane):
     view_order = "least probable"
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         return "Which shifts and slopes of the log odds are compatible with calibration?"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:

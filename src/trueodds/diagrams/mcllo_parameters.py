@@ -186,7 +186,6 @@ def _summarize_fits(table: dict[str, Array], is_estimate: Array) -> str:
 def _describe_finding(
     table: dict[str, Array], is_estimate: Array, title: str, is_joint: bool, level: float, n_panels: int
 ) -> str:
-    """Describe which classes deviate, and whether slope or shift does."""
     if not is_estimate.any():
         return f"{title}: no finite shifts and slopes maximize the likelihood, so nothing is drawn."
     delta, gamma, is_outside = (table[name][is_estimate] for name in ("delta", "gamma", "outside"))
@@ -344,13 +343,11 @@ class MclloParametersPlot(OddsPlane):
     strip_height = 0.08
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         if len(self.panels["view"]) == 1 and self.panels["baseline"][0]:
             return "For which classes are predictions biased or overconfident?"
         return "Are the predictions biased or overconfident?"
 
     def axis_labels(self) -> tuple[str, str]:
-        """Shift along x, slope along y."""
         baseline = self.panels["baseline"][0]
         return f"Shift δ of the odds{f' against {baseline}' if baseline else ''}", "Slope γ of the log odds"
 
@@ -472,7 +469,6 @@ class _Box(NamedTuple):
     high: float
 
     def overlaps(self, other: _Box) -> bool:
-        """Whether both have a point in common."""
         return not (
             self.right < other.left or other.right < self.left or self.high < other.low or other.high < self.low
         )

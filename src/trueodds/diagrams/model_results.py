@@ -158,7 +158,6 @@ def measure_models(
 
 
 def _result_without_difference(estimate: Estimate) -> ModelResult:
-    """The error of one model, with its interval and noise floor."""
     interval, noise_floor = estimate.interval, estimate.noise_floor
     low, high = (interval.low, interval.high) if interval else (MISSING, MISSING)
     return ModelResult(estimate.value, low, high, MISSING if noise_floor is None else noise_floor)

@@ -17,7 +17,6 @@ class OddsPlane(Diagram):
     figure_size = (6.4, 5.0)
 
     def axis_labels(self) -> tuple[str, str]:
-        """Shift along x, slope along y."""
         return "Shift δ (factor of the odds)", "Slope γ of the log odds"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
@@ -28,7 +27,6 @@ class OddsPlane(Diagram):
         styling.set_limits_above_strip(ax, limits["gamma_low"], limits["gamma_high"], self.strip_height)
 
     def unchanged_lines(self) -> list[Mark]:
-        """The lines that cross in (1, 1)."""
         style: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 0.9, "zorder": 1.5}
         return [HLine(1, **style), VLine(1, **style)]
 

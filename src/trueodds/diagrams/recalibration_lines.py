@@ -163,7 +163,6 @@ class RecalibrationLines(BaselineRecipe):
 
 
 def _panel_row(path: RecalibrationPath, n_panels: int) -> dict[str, Any]:
-    """The row of `panels` for one path, of `n_panels` in all."""
     std, points = path.std, f"{100 * path.mean_change:.1f} points"
     posterior_predicted, posterior_of_fit = (format_posterior(float(p)) for p in path.posterior[:2])
     fit = f" (δ\u00a0=\u00a0{path.delta:.3g}, γ\u00a0=\u00a0{path.gamma:.3g})" if np.isfinite(path.delta) else ""
@@ -465,16 +464,13 @@ class RecalibrationLinesPlot(Diagram):
     figure_size = (6.4, 5.0)
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         return "How would recalibration change each prediction?"
 
     def axis_labels(self) -> tuple[str, str]:
-        """Path points along x, probabilities along y."""
         x = "Posterior probability of calibration"
         return x, "Confidence" if self.lens == "confidence" else "Probability"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """Path points along x, probabilities along y."""
         rows = self.rows(panel)
         styling.style_axes(ax, size.font_size)
         ax.set_ylim(-0.02, 1.02)
@@ -549,12 +545,10 @@ class RecalibrationLinesPlot(Diagram):
 
 
 def _join_labels(names: list[str], posteriors: list[str], separator: str) -> list[str]:
-    """Labels with the name of each path point and its posterior probability."""
     return [f"{name}{separator}{p}" for name, p in zip(names, posteriors, strict=True)]
 
 
 def _labels_fit(ax: Any, labels: list[str], size: float) -> bool:
-    """Whether labels do not overlap and stay inside the axes."""
     spacing = styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0] / (len(labels) - 1 + 2 * _SIDE_MARGIN)
     widths = [max(styling.text_width(line, size) for line in label.split("\n")) for label in labels]
     inside = max(widths[0], widths[-1]) / 2 <= _SIDE_MARGIN * spacing + 4
@@ -562,7 +556,6 @@ def _labels_fit(ax: Any, labels: list[str], size: float) -> bool:
 
 
 def _format_posterior(p: float) -> str:
-    """Format a posterior probability in a few characters."""
     if p < 1e-3:
         return "< 0.1\u00a0%"
     return "> 99.9\u00a0%" if p > 0.999 else f"{100 * p:.1f}".removesuffix(".0") + "\u00a0%"

@@ -147,7 +147,6 @@ MIN_SCALED_COVERAGE = 0.1
 
 
 def _panel_row(view: View, curve: SelectiveRisk, omits_unanswered: bool) -> dict[str, Any]:
-    """The row of `panels` for this curve."""
     assert curve.interval is not None
     has_enough_answers = curve.at["coverage"] >= MIN_SCALED_COVERAGE * curve.at["coverage"][-1]
     max_risk = max(float(curve.at["high"][has_enough_answers].max()), float(curve.at["risk"].max()), curve.random, 0.01)
@@ -205,11 +204,9 @@ class RiskCoveragePlot(Diagram):
         return AXIS_STRIP_HEIGHT if self.has("thresholds") else 0.0
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         return "If only the most confident predictions are kept, how many are wrong?"
 
     def axis_labels(self) -> tuple[str, str]:
-        """Coverage along x, risk along y."""
         return "Coverage (most confident first)", "Selective risk (error rate)"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:

@@ -231,7 +231,6 @@ class SimplexDiagram(simplex_marks.ArrowDiagram):
     hides_axes = True
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         if len(self.panels["view"]) > 1:
             return "For each class, its closest rival and the rest: do frequencies match predictions?"
         return "Do the observed frequencies of the three outcomes match the predictions?"
@@ -242,7 +241,6 @@ class SimplexDiagram(simplex_marks.ArrowDiagram):
         simplex_marks.EqualAspect(ax, *self._limits(size))
 
     def _limits(self, size: PanelSize) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The lower left and the upper right corner of the axes."""
         is_single_view = len(self.panels["view"]) == 1
         if is_single_view:
             left, right = -0.2, 1.36 if self.has_color_key(size) else 1.2
@@ -306,7 +304,6 @@ class SimplexDiagram(simplex_marks.ArrowDiagram):
         style: dict[str, Any] = {"fontsize": size.font_size, "fontweight": "bold", "zorder": 5}
 
         def fit(name: str, n_sides: float) -> str:
-            """Shorten a name to a width in sides of the triangle."""
             return styling.shorten_text(name, n_sides * points_per_side, size.font_size, "bold")
 
         left_name, right_name, top_name = simplex_marks.corner_names(panel_row)
@@ -324,7 +321,6 @@ class Ellipses(Mark):
     """
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the ellipses."""
         from matplotlib.collections import EllipseCollection
         from matplotlib.patches import Polygon
 
@@ -337,7 +333,6 @@ class Ellipses(Mark):
         return [ellipses]
 
     def legend_handle(self) -> Any:
-        """A circle."""
         from matplotlib.lines import Line2D
 
         circle: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": styling.TEXT_COLOR}

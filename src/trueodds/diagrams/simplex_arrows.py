@@ -86,7 +86,6 @@ def label_outcomes(view: View, names: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def check_joint(view: View, name: str) -> None:
-    """Raise an error for a view without a probability vector per row."""
     if not view.joint:
         raise InputError(
             "TO704",
@@ -396,7 +395,6 @@ def _name_corner(corner: str) -> str:
 
 
 def _format_points(x: float) -> str:
-    """Format a difference of probabilities in percentage points."""
     return f"{100 * abs(x):.1f} points"
 
 

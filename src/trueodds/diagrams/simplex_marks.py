@@ -91,12 +91,10 @@ class CellDots(Mark):
         self.colors = colors
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the dots."""
         x, y, areas = self.coordinates
         return [ax.scatter(x, y, s=areas, c=list(self.colors), **self.style)]
 
     def legend_handle(self) -> Any:
-        """A patch in the style of `key`."""
         from matplotlib.patches import Patch
 
         return Patch(**self.key)
@@ -109,7 +107,6 @@ class ColorKey(Mark):
     """
 
     def draw(self, ax: Any) -> Iterable[Any]:
-        """Draw the bar in axes of its own."""
         from matplotlib.colors import ListedColormap
 
         left, bottom, width, height, low, high = (float(x[0]) for x in self.coordinates)
@@ -151,7 +148,6 @@ def dot_areas(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> Array
 
 
 def corner_names(panel_row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of a panel's corners."""
     count = sum(name.startswith("corner_") for name in panel_row)
     return tuple(str(panel_row[f"corner_{k}"]) for k in range(count))
 

@@ -140,7 +140,6 @@ class TetrahedronDiagram(simplex_marks.ArrowDiagram):
     figure_size = (6.4, 5.8)
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         return "Do the observed frequencies of the four outcomes match the predictions?"
 
     @property
@@ -399,7 +398,6 @@ def _html_legend(diagram: Diagram) -> str:
 
 
 def _html_table(diagram: Diagram) -> str:
-    """The table of all cells, the smallest p-value first."""
     rows, names = diagram.table, simplex_marks.corner_names(diagram.panel_values(0))
     isolated = [isolate(name, names) for name in names]
     headings = ["n", "share", *(f"predicted {n}" for n in isolated), *(f"observed {n}" for n in isolated)]
@@ -431,5 +429,4 @@ def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p:
 
 @cache
 def _read_asset(name: str) -> str:
-    """The text of a file beside this module."""
     return files("trueodds.diagrams").joinpath(name).read_text(encoding="utf-8").strip()

@@ -108,7 +108,6 @@ class Training(BinnedRecipe):
     def draw_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
-        """The diagram of models named by their epochs."""
         data_by_epoch = {parse_epoch(name): data for name, data in models.items()}
         check_epochs(models, data_by_epoch)
         seed = stream_key(rng) if isinstance(rng, np.random.Generator) else rng
@@ -289,7 +288,6 @@ def mean_log_loss(data: Predictions | Tally) -> tuple[float, float]:
 
 
 def infinite_loss_notes(data: Predictions) -> list[Note]:
-    """Notes on the rows that make a log loss infinite."""
     if data.kind == "multilabel":
         return []
     (view,) = (Confidence() if data.kind == "confidence" else Canonical()).views(data)
@@ -325,7 +323,6 @@ class TrainingPlot(Diagram):
     has_inset_axes = True
 
     def default_title(self) -> str:
-        """The question that the diagram answers."""
         return "Is the model calibrated when its log loss is lowest?"
 
     def axis_labels(self) -> tuple[str, str]:
@@ -334,7 +331,6 @@ class TrainingPlot(Diagram):
 
     @property
     def runs(self) -> list[str]:
-        """The names of the runs, in order."""
         return [str(run) for run in dict.fromkeys(self.table["run"])]
 
     def draw_panel(self, ax: Any, panel: int) -> None:

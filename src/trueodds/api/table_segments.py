@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,6 @@ from trueodds.api.table_columns import SegmentCell
 from trueodds.api.test import test
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict
-from trueodds.core.typing import Array
 from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 from trueodds.data.weights import check_groups
@@ -36,8 +36,7 @@ def add_segments(models: Mapping[str, Any], by: Any) -> Mapping[str, Any]:
         return models
     added = {}
     for name, model in models.items():
-        preds = resolve_data(model, "exact", None)
-        assert isinstance(preds, Predictions)
+        preds: Any = resolve_data(model, "exact", None)  # predictions; a tally raises TO403
         group = {**preds.group, **check_groups({DEFAULT_NAME: by}, preds.n)}
         added[name] = restore_predictions({key: getattr(preds, key) for key in ARRAY_FIELDS} | {"group": group})
     return added
@@ -71,7 +70,7 @@ class CellTest:
 
     def run(self, rows: Model, weight_kind: str | None, seed: int) -> tuple[Verdict | None, str]:
         """Return the test of the rows of a cell, or None and the reason."""
-        cluster = None if isinstance(rows, Tally) else rows.cluster
+        cluster = getattr(rows, "cluster", None)  # a tally has none
         n_units, unit = (rows.n, "rows") if cluster is None else (len(np.unique(cluster)), "clusters")
         if n_units < MIN_UNITS:
             return None, f"fewer than {MIN_UNITS} {unit}"
@@ -90,7 +89,7 @@ class SegmentedRows:
     models: Mapping[str, Model]
     name: str | None  # of the column
     values: tuple[str | None, ...]  # the segments, in the order of their values; (None,) if the rows are not divided
-    parts: Mapping[str, Mapping[str, Array | Tally]] = field(default_factory=dict)  # by model: rows of each segment
+    parts: Mapping[str, Mapping[str, Callable[[], Model]]] = field(default_factory=dict)  # by model and segment
 
     @classmethod
     def split(cls, models: Mapping[str, Model], by: Any) -> Self:
@@ -114,15 +113,7 @@ class SegmentedRows:
         """Return the rows of each model in a segment; models without rows in it are left out."""
         if segment is None:
             return dict(self.models)
-        return {name: self._part(name, segment) for name in self.models if segment in self.parts[name]}
-
-    def _part(self, name: str, segment: str) -> Model:
-        """Return the rows of a model in a segment."""
-        model, part = self.models[name], self.parts[name][segment]
-        if isinstance(part, Tally) or isinstance(model, Tally):
-            assert isinstance(part, Tally)
-            return part
-        return model[part]
+        return {name: part[segment]() for name, part in self.parts.items() if segment in part}
 
     def cell_test(self, lenses: Any, alpha: float, resamples: int | None) -> CellTest:
         """Return the test of every cell: its lens, and so many null draws that one cell can be significant."""
@@ -169,19 +160,29 @@ class SegmentedRows:
         return [Note("TN287", f"Not judged: {'; '.join(texts)}.")] if texts else []
 
 
-def _divide(model: Model, column: str, name: str) -> dict[str, Array | Tally]:
-    """Return the rows of each value of a group column as sorted row numbers, or as tallies, by the value."""
-    groups: Mapping[str, Any] = model.groups if isinstance(model, Tally) else model.group
+def _divide(model: Model, column: str, name: str) -> dict[str, Callable[[], Model]]:
+    """Return, for each value of a group column, the function that returns the rows with this value."""
+    if isinstance(model, Tally):
+        tallies = _find_column(model.groups, column, name)
+        return {str(value): partial(_identity, tally) for value, tally in tallies.items() if tally.weight > 0}
+    values, codes = np.unique(_find_column(model.group, column, name), return_inverse=True)
+    order = np.argsort(codes.reshape(-1), kind="stable")
+    ends = np.searchsorted(codes.reshape(-1)[order], np.arange(1, len(values)))
+    parts = zip(values.tolist(), np.split(order, ends), strict=True)
+    return {str(value): partial(model.__getitem__, rows) for value, rows in parts}
+
+
+def _find_column(groups: Mapping[str, Any], column: str, name: str) -> Any:
+    """Return a group column of the model of this name, or raise TO409."""
     if column not in groups:
         got = f"{name} with {', '.join(groups) or 'no group column'}"
         fix = f"Pass Predictions(y, p, group={{{column!r}: …}}), or the segment of each row as by=."
         raise InputError("TO409", f"The predictions have no group column {column}.", got, fix)
-    if isinstance(model, Tally):
-        return {str(value): tally for value, tally in groups[column].items() if tally.weight > 0}
-    values, codes = np.unique(groups[column], return_inverse=True)
-    order = np.argsort(codes.reshape(-1), kind="stable")
-    starts = np.searchsorted(codes.reshape(-1)[order], np.arange(len(values) + 1))
-    return {str(value): order[starts[i] : starts[i + 1]] for i, value in enumerate(values.tolist())}
+    return groups[column]
+
+
+def _identity(tally: Tally) -> Tally:
+    return tally
 
 
 def _judge(name: str, segment: str, n: int, reason: str, p: float, adjusted: float, alpha: float) -> SegmentCell:

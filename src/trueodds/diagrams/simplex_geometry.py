@@ -61,6 +61,8 @@ def cell_outline(low: Array, high: Array) -> Array:
     for axis in range(3):
         for sign, bound in ((1.0, low[axis]), (-1.0, high[axis])):
             distance_inside = sign * (shape[:, axis] - bound)  # of each vertex from the bound; negative outside
+            if (distance_inside >= 0).all():
+                continue
             vertices = []
             for corner, next_corner, a, b in zip(
                 shape, np.roll(shape, -1, axis=0), distance_inside, np.roll(distance_inside, -1), strict=True

@@ -14,7 +14,7 @@ from trueodds.diagrams._style.styling import MAX_PANELS, POINTS_PER_INCH
 from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, fit_headers, fit_legend
 
 if TYPE_CHECKING:
-    from trueodds.diagrams.base import DiagramContent
+    from trueodds.diagrams.diagram_content import DiagramContent
 
 DIAGRAM_MARK = "_trueodds_drawn"  # attribute of given axes: one of the marks, which is gone when they are cleared
 MAX_LEGEND_HEIGHT = 0.25  # largest share of the height of given axes for a legend above their parts

@@ -17,7 +17,7 @@ from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, att
 from trueodds.diagrams.presentation import Presentation
 
 if TYPE_CHECKING:
-    from trueodds.diagrams.base import DiagramContent
+    from trueodds.diagrams.diagram_content import DiagramContent
 
 USUAL_PANEL_WIDTH = 2.3  # inches of a panel in a new figure
 MIN_PANEL_SIDE = 0.5  # inches: smaller panels are illegible

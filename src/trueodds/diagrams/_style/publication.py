@@ -22,7 +22,7 @@ from trueodds.diagrams._style.styling import MAX_PANELS, POINTS_PER_INCH
 from trueodds.diagrams._style.title_and_legend import fit_headers
 
 if TYPE_CHECKING:
-    from trueodds.diagrams.base import DiagramContent
+    from trueodds.diagrams.diagram_content import DiagramContent
 
 WIDTH_LIMITS = 1.5, 50.0  # inches
 DESIGN_WIDTH_LIMITS = 1.5, 60.0  # inches of a figure before it is enlarged or reduced

@@ -13,7 +13,7 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.styling import POINTS_PER_INCH
 
 if TYPE_CHECKING:
-    from trueodds.diagrams.base import DiagramContent
+    from trueodds.diagrams.diagram_content import DiagramContent
 
 MIN_FONT_SIZE = 6.3  # smallest type size of ordinary text in points; the legend is a point smaller
 MAX_TITLE_LINES = 4  # longer titles are cut

@@ -15,12 +15,20 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from tests.io import fuzzing
 from tests.io.rows import FILES, columns, write
 from trueodds import InputError, Predictions, read
 from trueodds.io import Source
+from trueodds.io.files import FORMAT_OF_SUFFIX
 
 EXTRAS: dict[str, Any] = {"weight": "w", "group": ["site", "year"], "cluster": "patient"}
 TYPED = ("parquet", "feather", "arrow", "stream.arrow", "npz")  # the others have one type of number, float64
+
+
+def test_every_format_is_tested_here_and_with_broken_files():
+    formats = set(FORMAT_OF_SUFFIX.values())
+    assert {FORMAT_OF_SUFFIX[f".{kind.rpartition('.')[2]}"] for kind in FILES} == formats
+    assert formats <= set(fuzzing.FORMATS)
 
 
 def expected(table: dict[str, Any]) -> Predictions:

@@ -237,3 +237,68 @@ def test_versions_must_be_the_same_for_all_models_which_are_not_compared() -> No
         to.table(y, {"a": {"before": models["true"]}, "b": {"after": models["true"]}}, ["brier"])
     with pytest.raises(InputError, match=r"TO205.*not compared with each other"):
         to.table(y, {"a": {"before": models["true"], "after": models["sharp"]}}, ["brier"], bold=True)
+
+
+def test_versions_with_other_rows_are_called_unpaired() -> None:
+    # Without ids the same rows in another order cannot be paired: the difference is that of independent samples.
+    y, models, _ = data()
+    order = np.random.default_rng(2).permutation(len(y))
+    before, after = Predictions(y, models["sharp"]), Predictions(y[order], models["true"][order])
+    table = to.table({"net": {"before": before, "after": after}}, ["brier"], **FAST)
+    (note,) = [note.text for note in table.notes if note.code == "TN227"]
+    assert note.startswith("1 of 1 difference: Compared as independent samples (net, after and net, before: their")
+    assert "(unpaired comparisons, familywise error rate 5 %)" in table.caption
+    assert not table.columns[0].differences[0].paired
+    valid(table.to_dict(), "table")
+    paired = to.table(y, {"net": {"before": models["sharp"], "after": models["true"]}}, ["brier"], **FAST)
+    assert paired.columns[0].differences[0].paired
+    assert "unpaired" not in paired.caption
+    tallies = {"net": {"before": to.tally(before), "after": to.tally(before)}}
+    assert "TN227" in [note.code for note in to.table(tallies, ["ece"], **FAST).notes]
+    two = to.table(
+        {"net": {"before": before, "after": after}, "same": {"before": before, "after": before}}, ["brier"], **FAST
+    )
+    assert "(1 of 2 unpaired, familywise error rate 5 %" in two.caption
+
+
+def test_the_notes_of_the_tests_of_cells_are_reported() -> None:
+    y, models, segment = data()
+    independent = to.table(y, models, ["brier"], by=segment, **FAST)
+    (note,) = [note.text for note in independent.notes if note.code == "TN203"]
+    assert note.startswith("4 of 6 cells: The null hypothesis includes independence")
+    cluster = np.arange(len(y)) // 3
+    clustered = {name: Predictions(y, p, cluster=cluster, group={"s": segment}) for name, p in models.items()}
+    table = to.table(clustered, ["brier"], by="s", **FAST)
+    assert "TN204" in [note.code for note in table.notes]
+    assert "nominal familywise error rate 5 %" in table.caption
+    assert "TN204" in table.caption
+    assert "nominal" not in independent.caption
+
+
+def test_a_dominating_cluster_does_not_count_as_many() -> None:
+    y, models, _ = data()
+    cluster = np.where(np.arange(len(y)) < 800, 0, np.arange(len(y)))  # 101 clusters, of which one has 800 of 900 rows
+    preds = Predictions(y, models["true"], cluster=cluster, group={"s": ["all"] * len(y)})
+    table = to.table({"true": preds}, ["brier"], by="s", interval=None)
+    (cell,) = table.cells
+    assert (cell.status, cell.reason) == ("not judged", "fewer than 25 clusters in effect")
+    assert table.caption.endswith("?: not judged (TN287).")
+
+
+def test_segments_that_are_formed_by_the_outcome_have_a_note() -> None:
+    y, models, _ = data()
+    table = to.table(y, models, ["brier"], by=np.where(y == 1, "case", "control"), **FAST)
+    codes = [note.code for note in table.notes]
+    assert "TN167" in codes
+    assert "TN185" not in codes
+    one_class = to.table(np.ones(900, int), models, ["brier"], by=np.arange(900) % 2, **FAST)
+    assert "TN185" in [note.code for note in one_class.notes]  # of all rows
+
+
+def test_names_of_versions_that_could_be_confused_are_an_error() -> None:
+    y, models, _ = data()
+    versions = {"T=2, raw": models["true"], "raw": models["sharp"]}
+    with pytest.raises(InputError, match=r"TO205.*T=2, raw and raw"):
+        to.table(y, {"net": versions, "net, T=2": versions}, ["brier"], interval=None)
+    named = to.table(y, {"net, T=2": {"a, b": models["true"], "b c": models["sharp"]}}, ["brier"], interval=None)
+    assert named["net, T=2, a, b", "brier"] == to.measure(y, models["true"], "brier", interval=None)

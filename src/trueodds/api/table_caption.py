@@ -110,24 +110,32 @@ def explain_differences(columns: Sequence[MeasureColumn], level: float) -> str:
     if not tested:
         return ""
     adjustment = f" over the {len(pvalues):,} differences by Holm's method" if len(pvalues) > 1 else ""
-    test = f"(familywise error rate {format_percent_in_text(1 - level)}{adjustment})"
+    n_unpaired = sum(not difference.paired for column in columns for difference in column.differences)
+    unpaired = f"{n_unpaired:,} of {len(pvalues):,} unpaired, " if n_unpaired else ""
+    unpaired = "unpaired comparisons, " if n_unpaired == len(pvalues) else unpaired
+    test = f"({unpaired}familywise error rate {format_percent_in_text(1 - level)}{adjustment})"
     if min(tested) <= 1 - level:
         return f"Bold: significant difference of versions {test}."
     return f"No value is bold, that is, no difference of versions is significant {test}."
 
 
-def explain_cells(cells: Sequence[SegmentCell], level: float, test: str) -> list[str]:
-    """Say what the marks of the cells of a table of segments mean; `test` describes the test of calibration."""
+def explain_cells(cells: Sequence[SegmentCell], level: float, test: str, *, is_approximate: bool) -> list[str]:
+    """Say what the marks of the cells of a table of segments mean; `test` describes the test of calibration.
+
+    `is_approximate` says that the size of the test can exceed the nominal level (note TN204).
+    """
     if not cells:
         return []
-    adjustment = f"familywise error rate {format_percent_in_text(1 - level)} over the {len(cells):,} cells"
-    explanation = f"({test}, {adjustment} by Holm's method)."
+    nominal = "nominal " if is_approximate else ""
+    adjustment = f"{nominal}familywise error rate {format_percent_in_text(1 - level)}"
+    adjustment += f" over the {len(cells):,} cells by Holm's method" if len(cells) > 1 else ""
+    explanation = f"({test}, {adjustment}{', which the clustered rows can exceed (TN204)' if is_approximate else ''})."
     statuses = {cell.status for cell in cells}
     if "miscalibrated" in statuses:
         sentences = [f"†: calibration is rejected {explanation}"]
     else:
         sentences = [f"Calibration is rejected in no cell {explanation}"]
-    return sentences + (["?: not judged, because the cell has too few rows."] if "not judged" in statuses else [])
+    return sentences + (["?: not judged (TN287)."] if "not judged" in statuses else [])
 
 
 def _describe_columns(columns: Sequence[CaptionColumn]) -> str:

@@ -54,6 +54,8 @@ class VersionDifference(JsonObject):
     adjusted_pvalue : float or None
         The same with Holm's adjustment for all differences of the table. A difference that depends on too few rows
         counts as not significant (note TN273).
+    paired : bool
+        Whether the versions have the same rows, so that noise that is common to both cancels (else note TN227).
     """
 
     model: str
@@ -63,6 +65,7 @@ class VersionDifference(JsonObject):
     interval: Interval | None
     pvalue: float | None
     adjusted_pvalue: float | None
+    paired: bool = True
 
     @property
     def label(self) -> str:
@@ -85,7 +88,7 @@ class SegmentCell(JsonObject):
     adjusted_pvalue : float or None
         The same with Holm's adjustment for all cells of the table.
     status : {"miscalibrated", "not rejected", "not judged"}
-        Whether calibration is rejected. A cell with too few rows is not judged.
+        Whether calibration is rejected. A cell with too few rows or clusters is not judged.
     reason : str
         Why the cell was not judged; empty if it was.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from trueodds.api.measure import measure
 from trueodds.api.table_columns import MeasureColumn, TableComparison, VersionDifference
 from trueodds.api.table_measures import RequestedColumn
 from trueodds.core.errors import InputError, Note
-from trueodds.core.formatting import VERSION_SEPARATOR
+from trueodds.core.formatting import VERSION_SEPARATOR, format_count
 from trueodds.core.results import Estimate
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
@@ -23,6 +23,9 @@ from trueodds.resampling.comparison.compare_models import ModelComparison
 from trueodds.resampling.comparison.differences import MIN_DECISIVE_UNITS, ErrorDifference
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
+
+MAX_NAMED_CELLS = 6  # cells that a note names
+UNOBSERVED_CLASS = "TN185"  # code of the note on a class that was never observed
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,17 @@ class ColumnEvaluation:
                     raise
                 problems[name] = problem
         pairs: list[ErrorDifference] = []
+        notes: list[Note] = []
         compared = {name: model for name, (_, model) in prepared.items()}
         if (self.is_compared or self.versions) and compared:
             notify(f"{column.label}{suffix}: comparing the {'versions' if self.versions else 'models'}")
             method = next(iter(prepared.values()))[0]
             comparison = ModelComparison(method, lens, lens.aggregate, spec, paired=self.paired)
             for group in self._compared_together(compared):
-                pairs += comparison.compare_all_pairs(group, self.seed)
-        return EvaluatedColumn(column, str(lens), estimates, pairs, segment, self.versions, problems)
+                group_pairs, group_notes = comparison.compare_all_pairs(group, self.seed)
+                pairs += group_pairs
+                notes += [note for note in group_notes if note.code == "TN227"]
+        return EvaluatedColumn(column, str(lens), estimates, pairs, segment, self.versions, problems, notes)
 
     def _compared_together(self, models: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return all models, or each later version of a model with the first one."""
@@ -101,6 +107,7 @@ class EvaluatedColumn:
     segment: str | None = None
     versions: tuple[str, ...] = ()  # of every model; the pairs are then those of versions
     problems: Mapping[str, InputError] = field(default_factory=dict)  # why models have no estimate, by name
+    unpaired_notes: Sequence[Note] = ()  # on the pairs that are compared as independent samples, one for each
 
     def to_measure_column(
         self, adjusted_pvalue: float, alpha: float, adjusted_differences: Iterator[float]
@@ -145,6 +152,7 @@ class EvaluatedColumn:
             None if spec.interval is None else pair.interval(spec.level),
             _tested_pvalue(pair),
             None if np.isnan(adjusted_pvalue) else adjusted_pvalue,
+            pair.paired,
         )
 
     @property
@@ -284,23 +292,46 @@ def collect_notes(columns: Sequence[MeasureColumn]) -> list[Note]:
 
     The notes of every cell are those of its estimate. In a table of segments, only the first cell is named.
     """
-    notes_by_code: dict[str, list[tuple[Note, str, str]]] = {}  # with model and heading
-    for column in columns:
-        label = column.label if column.segment is None else f"{column.label} in {column.segment}"
-        for name, estimate in column.estimates.items():
-            for note in estimate.notes:
-                notes_by_code.setdefault(note.code, []).append((note, name, label))
     has_segments, n_cells = columns[0].segment is not None, sum(len(column.estimates) for column in columns)
-    collected = []
+    notes = [
+        (note, name, column.label if column.segment is None else f"{column.label} in {column.segment}")
+        for column in columns
+        for name, estimate in column.estimates.items()
+        for note in estimate.notes
+        if not (has_segments and note.code == UNOBSERVED_CLASS)  # which is a fact about all rows of a model
+    ]
+    if has_segments:
+        return merge_notes(notes, lambda cells: f"{len(cells):,} of {n_cells:,} estimates")
+    return merge_notes(notes, lambda cells: _name_cells(cells, len(columns)))
+
+
+def merge_notes(
+    notes: Iterable[tuple[Note, str, str]], name_cells: Callable[[list[tuple[str, str]]], str]
+) -> list[Note]:
+    """Return one note per code that names the cells; of different texts, the first is given with its cell.
+
+    Each note comes with the name of the model and the heading or segment of its cell.
+    """
+    notes_by_code: dict[str, list[tuple[Note, str, str]]] = {}
+    for cell in notes:
+        notes_by_code.setdefault(cell[0].code, []).append(cell)
+    merged = []
     for cells in notes_by_code.values():
         first_note, first_name, first_label = cells[0]
         first = f", first in {first_name} ({first_label})" if any(note != first_note for note, *_ in cells) else ""
-        if has_segments:
-            names = f"{len(cells):,} of {n_cells:,} estimates"
-        else:
-            names = _name_cells([cell[1:] for cell in cells], len(columns))
-        collected.append(replace(first_note, text=f"{names}{first}: " + first_note.text))
-    return collected
+        names = name_cells([cell[1:] for cell in cells])
+        merged.append(replace(first_note, text=f"{names}{first}: " + first_note.text))
+    return merged
+
+
+def unpaired_notes(columns: Sequence[EvaluatedColumn]) -> list[Note]:
+    """Return a note on versions that are compared as independent samples, with the first reason."""
+    notes = [(note, column.heading) for column in columns for note in column.unpaired_notes]
+    if not notes:
+        return []
+    (first, heading), n_pairs = notes[0], sum(len(column.pairs) for column in columns)
+    where = "" if len({note for note, _ in notes}) == 1 else f", first in {heading}"
+    return [replace(first, text=f"{len(notes):,} of {format_count(n_pairs, 'difference')}{where}: " + first.text)]
 
 
 def problem_notes(columns: Sequence[EvaluatedColumn]) -> list[Note]:
@@ -310,7 +341,17 @@ def problem_notes(columns: Sequence[EvaluatedColumn]) -> list[Note]:
         for column in columns
         for name, problem in column.problems.items()
     ]
-    return [Note("TN287", f"Not computed: {'; '.join(texts)}.")] if texts else []
+    return [Note("TN287", f"Not computed: {list_some(texts)}.")] if texts else []
+
+
+def list_some(names: Sequence[str]) -> str:
+    """Return the names of cells, of many the first ones and the number of the others.
+
+    >>> list_some([f"a in {number}" for number in range(8)])
+    'a in 0; a in 1; a in 2; a in 3; a in 4; a in 5; 2 more'
+    """
+    more = len(names) - MAX_NAMED_CELLS
+    return "; ".join([*names[:MAX_NAMED_CELLS], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _name_cells(cells: Sequence[tuple[str, str]], n_columns: int) -> str:

@@ -150,7 +150,8 @@ class ResultTable(Result):
         )
         sentences += filter(None, [explain_differences(self.columns, self.level)])
         test = f"{self.settings.get('test')} test through the lens {self.settings.get('test_lens')}"
-        return sentences + explain_cells(self.cells, self.level, test)
+        is_approximate = any(note.code == "TN204" for note in self.notes)
+        return sentences + explain_cells(self.cells, self.level, test, is_approximate=is_approximate)
 
     def _columns_of_measures(self) -> list[MeasureColumn]:
         """The column of each measure, with the estimates of all segments."""

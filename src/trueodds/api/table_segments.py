@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
-from trueodds.api.arguments import resolve_lens
+from trueodds.api.arguments import data_notes, resolve_lens
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.api.table_columns import SegmentCell
+from trueodds.api.table_evaluation import UNOBSERVED_CLASS, list_some, merge_notes
 from trueodds.api.test import test
 from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import format_count
 from trueodds.core.results import Verdict
 from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
@@ -21,6 +23,7 @@ from trueodds.data.weights import check_groups
 from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
 from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
+from trueodds.lenses.effective_sample_size import equal_clusters
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.tallies.tally import Tally
 
@@ -70,8 +73,9 @@ class CellTest:
 
     def run(self, rows: Model, weight_kind: str | None, seed: int) -> tuple[Verdict | None, str]:
         """Return the test of the rows of a cell, or None and the reason."""
-        cluster = getattr(rows, "cluster", None)  # a tally has none
-        n_units, unit = (rows.n, "rows") if cluster is None else (len(np.unique(cluster)), "clusters")
+        n_units, unit = float(rows.n), "rows"
+        if isinstance(rows, Predictions) and rows.cluster is not None:
+            n_units, unit = round(equal_clusters(rows.w, rows.cluster), 6), "clusters in effect"
         if n_units < MIN_UNITS:
             return None, f"fewer than {MIN_UNITS} {unit}"
         settings: dict[str, Any] = {"resamples": self.n_draws, "weight_kind": weight_kind, "rng": seed}
@@ -124,9 +128,12 @@ class SegmentedRows:
 
     def test_cells(
         self, cell_test: CellTest, weight_kind: str | None, seed: int, notify: Callable[[str], None]
-    ) -> tuple[SegmentCell, ...]:
-        """Test the calibration of every model in every segment, with Holm's adjustment for all cells."""
-        cells, pvalues = [], []
+    ) -> tuple[tuple[SegmentCell, ...], list[Note]]:
+        """Test the calibration of every model in every segment, with Holm's adjustment for all cells.
+
+        The notes are those of the tests, and those on the cells that are not judged.
+        """
+        cells, pvalues, notes = [], [], []
         for segment in self.values:
             rows = self.rows(segment)
             for name in self.models:
@@ -137,10 +144,24 @@ class SegmentedRows:
                     verdict, reason = cell_test.run(rows[name], weight_kind, seed)
                 cells.append((name, str(segment), n, reason))
                 pvalues.append(np.nan if verdict is None else verdict.pvalue)
-        return tuple(
+                notes += [(note, name, str(segment)) for note in (verdict.notes if verdict else ())]
+        notes = [noted for noted in notes if noted[0].code != UNOBSERVED_CLASS]
+        judged = tuple(
             _judge(*cell, p, adjusted, cell_test.alpha)
             for cell, p, adjusted in zip(cells, pvalues, holm(pvalues), strict=True)
         )
+        test_notes = merge_notes(notes, lambda noted: f"{len(noted):,} of {format_count(len(cells), 'cell')}")
+        return judged, [*test_notes, *_not_judged_notes(judged)]
+
+    def notes(self) -> list[Note]:
+        """Return notes on all rows of each model that do not concern a single segment; none without segments."""
+        notes = [
+            (note, name, str(self.name))
+            for name, model in self.models.items()
+            for note in data_notes(model)
+            if self.is_divided and note.code in ("TN167", UNOBSERVED_CLASS)
+        ]
+        return merge_notes(notes, lambda noted: ", ".join(name for name, _ in noted))
 
     def _test_lens(self, lenses: Any) -> Lens:
         """Return the lens of the tests: the only one of the table, or else the default lens of the predictions."""
@@ -150,14 +171,15 @@ class SegmentedRows:
             lenses = lenses[0] if len(lenses) == 1 else None
         return default_lens(first) if lenses is None else resolve_lens(first, lenses, None)
 
-    def notes(self, cells: tuple[SegmentCell, ...]) -> list[Note]:
-        """Return a note on the cells that are not judged, with the reasons; none without segments."""
-        cells_by_reason: dict[str, list[str]] = {}
-        for cell in cells:
-            if cell.status == "not judged":
-                cells_by_reason.setdefault(cell.reason, []).append(f"{cell.model} in {cell.segment}")
-        texts = [f"{'; '.join(names)} ({reason})" for reason, names in cells_by_reason.items()]
-        return [Note("TN287", f"Not judged: {'; '.join(texts)}.")] if texts else []
+
+def _not_judged_notes(cells: Sequence[SegmentCell]) -> list[Note]:
+    """Return a note on the cells that are not judged, with the reasons."""
+    cells_by_reason: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.status == "not judged":
+            cells_by_reason.setdefault(cell.reason, []).append(f"{cell.model} in {cell.segment}")
+    texts = [f"{list_some(names)} ({reason})" for reason, names in cells_by_reason.items()]
+    return [Note("TN287", f"Not judged: {'; '.join(texts)}.")] if texts else []
 
 
 def _divide(model: Model, column: str, name: str) -> dict[str, Callable[[], Model]]:

@@ -66,7 +66,7 @@ def table(
     Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names; or one FILE has those
     of several models, each selected by a --probs or --logits of its own. A value is bold (* in text) if its model is
     significantly better than every other one. With --by, calibration is tested for every model in every segment
-    instead (†: rejected, ?: too few rows), with one adjustment for all of them.
+    instead (†: rejected, ?: not judged), with one adjustment for all of them.
     """
     params["group"] = () if by is None else (by,)
     settings, columns = pop_settings(params), pop_columns_of_models(params)

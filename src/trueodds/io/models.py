@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from pathlib import PurePath
 from typing import Any
 
@@ -81,6 +82,10 @@ def join_versions(versions: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str,
     (('before', 'after'), {'resnet, before': 1, 'resnet, after': 2})
     """
     names = tuple(next(iter(versions.values())))
+    for name, other in permutations(names, 2):
+        if name.endswith(f"{VERSION_SEPARATOR}{other}"):  # so that no two models could have the same joined name
+            fix = "Pass names without a comma."
+            raise InputError("TO205", "The name of a version ends like that of another.", f"{name} and {other}", fix)
     joined = {
         f"{model}{VERSION_SEPARATOR}{name}": data for model, named in versions.items() for name, data in named.items()
     }

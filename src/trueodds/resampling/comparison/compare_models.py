@@ -83,10 +83,10 @@ class ModelComparison(Settings):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def compare_all_pairs(self, models: Mapping[str, Model], seed: int) -> list[ErrorDifference]:
-        """Differences of all pairs of models, whose intervals and p-values are not adjusted for their number."""
-        compared_models, _ = self._compared_models(models, seed)
-        return [error_difference(a, b, self.estimator) for a, b in combinations(compared_models, 2)]
+    def compare_all_pairs(self, models: Mapping[str, Model], seed: int) -> tuple[list[ErrorDifference], list[Note]]:
+        """Differences of all pairs of models, with p-values not adjusted for their number, and notes on the pairing."""
+        compared_models, notes = self._compared_models(models, seed)
+        return [error_difference(a, b, self.estimator) for a, b in combinations(compared_models, 2)], notes
 
     def _compared_models(self, models: Mapping[str, Model], seed: int) -> tuple[list[ComparedModel], list[Note]]:
         """The models to compare, and notes on pairing; models of the same rows share the key of their resamples."""

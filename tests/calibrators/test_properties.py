@@ -4,7 +4,7 @@ import inspect
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -55,6 +55,18 @@ def applied(name, P, y, w=None):
     k = P.shape[1]
     calibration_map = made(name).fit(P, one_hot(y, k), np.ones(len(P)) if w is None else w.astype(float))
     return calibration_map.apply(np.concatenate([P, probe(k)]))
+
+
+@every
+def test_calibrators_and_maps_are_closed_and_maps_equal_themselves_only(name):
+    P = probe(2)
+    spec = made(name)
+    maps = [spec.fit(P, one_hot(labels, 2), np.ones(len(P))) for labels in (np.arange(40) % 2, np.arange(40) % 3 % 2)]
+    if maps[0].to_dict() != maps[1].to_dict():
+        assert maps[0] != maps[1]
+    for frozen in (spec, maps[0]):
+        with pytest.raises(FrozenInstanceError):
+            frozen.no_such_setting = 1
 
 
 @every

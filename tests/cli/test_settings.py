@@ -64,9 +64,10 @@ def test_each_command_lists_its_own_options_only() -> None:
         "--group",
     }
     assert not options("test") & {"--interval", "--level", "--resample", "--between", "--group"}
-    assert not options("draw") & {"--distance", "--statistic", "--interval", "--floor", "--group"}
+    assert not options("draw") & {"--distance", "--statistic", "--interval", "--floor"}
     assert "--mode" not in options("tally")
-    assert [name for name in main.commands if "--group" in options(name)] == ["audit", "answers", "groups", "tally"]
+    takes_groups = ["audit", "answers", "groups", "draw", "tally"]
+    assert [name for name in main.commands if "--group" in options(name)] == takes_groups
     assert [name for name in main.commands if "--weight-kind" in options(name)] == [
         "audit",
         "measure",
@@ -83,7 +84,7 @@ def test_each_command_lists_its_own_options_only() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("measure x.csv --group site", "TO601", "only audit, answers, groups, tally take it"),
+        ("measure x.csv --group site", "TO601", "only audit, answers, groups, draw, tally take it"),
         ("tally x.csv --out y --mode exact", "TO601", "audit, measure, test, draw"),
         ("audit x.csv --label y --multilabel y_*", "TO603", "Leave --label out"),
         ("audit x.csv --label y --votes v_*", "TO603", "Leave --label out"),

@@ -30,6 +30,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "decision_curve": {"resamples": 99},
     "corp": {"resamples": 99},
     "llo_posterior": {"resolution": 15},
+    "groups": {"resamples": 99},
 }
 STYLES: list[tuple[str, dict[str, Any]]] = [
     ("reliability", {"style": "diagonal"}),
@@ -61,10 +62,20 @@ def models(count: int, n: int = 200) -> dict[str, to.Predictions]:
     return {f"{i + 1}" if count else "": to.Predictions(y, p**f / (p**f + (1 - p) ** f)) for i, f in enumerate(factors)}
 
 
+def of_groups(n: int = 600) -> to.Predictions:
+    """Predictions that are too high in one of three groups, of which one is too small to be examined."""
+    rng = np.random.default_rng(0)
+    p, site = rng.beta(2, 2, n), rng.choice(["north", "south", "islands"], n, p=[0.6, 0.39, 0.01])
+    y = (rng.random(n) < np.where(site == "north", p, p**2)).astype(int)
+    return to.Predictions(y, p, group={"site": site})
+
+
 def drawn(case: tuple[str, dict[str, Any]], views: int = 1, n_models: int = 2) -> Any:
     """The diagram of one view, of two models where it takes several, or of several views of one model."""
     name, settings = case
     settings = QUICK.get(name, {}) | settings
+    if DIAGRAMS.load(name).needs_groups:
+        return to.draw(of_groups(), name, **settings)
     if name in OF_VECTORS:
         return to.draw(softer(OF_VECTORS[name]), name, lens="canonical", **settings)
     if views > 1:
@@ -193,6 +204,13 @@ LAYERS: dict[tuple[str, Any], dict[str, tuple[str, str | None]]] = {
         "none": ("none", "treat none"),
         "strip": ("strip", "predictions"),
     },
+    ("groups", None): {
+        "intervals": ("intervals", None),
+        "marks": ("miscalibrated", None),
+        "noise_floor": ("noise_floor", "noise floor"),
+        "overall": ("overall", "all rows: 0.0832"),
+        "numbers": ("numbers", None),
+    },
     ("comparison", None): {
         "bars": ("bars", "90\u00a0% interval"),
         "lines": ("lines", None),
@@ -283,7 +301,7 @@ def assert_apart(texts: Sequence[tuple[str, Any]]) -> None:
             assert disjoint, f"{label!r} meets {other!r}"
 
 
-ONE_VIEW = (*OF_VECTORS, "selective_risk", "decision_curve", "training")
+ONE_VIEW = (*OF_VECTORS, "selective_risk", "decision_curve", "training", "groups")
 GRIDS = [case for case in CASES if case[0] not in ONE_VIEW]
 
 
@@ -373,7 +391,9 @@ SMALLEST = [([0.5], [1]), ([0.0], [0]), ([1.0], [1]), ([1.0, 0.0], [0, 1]), ([0.
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("p", "y"), SMALLEST)
-@pytest.mark.parametrize("case", [case for case in CASES if case[0] not in (*OF_VECTORS, "training")], ids=case_name)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case[0] not in (*OF_VECTORS, "training", "groups")], ids=case_name
+)
 def test_the_smallest_data_can_be_drawn(case, p, y):
     name, settings = case
     recipe = DIAGRAMS.load(name)(**(QUICK.get(name, {}) | settings))

@@ -10,7 +10,7 @@ import pytest
 
 import trueodds as to
 from tests.data.refused import refused
-from tests.diagrams.artists import legend_of, name_of
+from tests.diagrams.artists import name_of
 from trueodds.diagrams.groups import ForestPlot
 from trueodds.lenses.view import View
 
@@ -109,19 +109,6 @@ def test_many_groups_make_the_figure_higher_and_long_names_differ_where_they_are
     tops = [label.get_window_extent().y1 for label in figure.axes[0].get_yticklabels()]
     bottoms = [label.get_window_extent().y0 for label in figure.axes[0].get_yticklabels()]
     assert all(below < above for below, above in zip(tops[1:], bottoms[:-1], strict=True))  # no two overlap
-
-
-@pytest.mark.parametrize("layer", ["intervals", "noise_floor", "overall", "numbers"])
-def test_a_layer_that_is_left_out_is_gone_from_the_picture(layer):
-    diagram = to.draw(data(), "groups", resamples=99)
-
-    def names(shown):
-        ax = shown.draw().axes[0]
-        assert legend_of(ax)
-        return {name_of(artist) for artist in [*ax.lines, *ax.collections, *ax.texts]}
-
-    assert layer in names(diagram)
-    assert layer not in names(diagram.less(layer))
 
 
 def test_limits_contain_every_interval_and_the_best_value():

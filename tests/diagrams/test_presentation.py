@@ -29,6 +29,8 @@ CLASSES = {"simplex": 3, "tetrahedron": 4}
 def drawn(name, **how):
     """A diagram of one view."""
     preds = softer(CLASSES.get(name, 3))
+    if DIAGRAMS.load(name).needs_groups:
+        preds = to.Predictions(preds.y, preds.P, group={"site": np.arange(preds.n) % 3})
     lens = "canonical" if name in CLASSES else "confidence"
     return to.draw(
         {"1": preds, "2": preds} if name == "training" else preds,

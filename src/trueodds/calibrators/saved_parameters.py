@@ -87,20 +87,14 @@ class FrozenDataclass:
     if not TYPE_CHECKING:  # a type checker would allow attributes that do not exist
 
         def __setattr__(self, name: str, value: Any) -> None:
-            self._check_is_no_field(name)
-            super().__setattr__(name, value)
+            raise dataclasses.FrozenInstanceError(f"cannot assign to {name!r}")
 
         def __delattr__(self, name: str) -> None:
-            self._check_is_no_field(name)
-            super().__delattr__(name)
-
-        def _check_is_no_field(self, name: str) -> None:
-            if name in self.__dataclass_fields__:
-                raise dataclasses.FrozenInstanceError(f"the field {name!r} cannot change")
+            raise dataclasses.FrozenInstanceError(f"cannot delete {name!r}")
 
 
-class Saved(FrozenDataclass):
-    """Base class of objects that are saved as their fields."""
+class Saved(FrozenDataclass, eq=False):
+    """Base class of objects that are saved as their fields; each is equal to itself only, unless its class says so."""
 
     def __init_subclass__(cls, *, eq: bool = False, **more: Any) -> None:
         super().__init_subclass__(eq=eq, **more)

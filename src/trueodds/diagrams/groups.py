@@ -271,7 +271,7 @@ _STATUS_STYLES: dict[str, dict[str, Any]] = {
 class GroupsPlot(Diagram):
     """A row for each group: its error with interval and noise floor, beside the error of all rows."""
 
-    layers = ("intervals", "noise_floor", "overall", "numbers")
+    layers = ("intervals", "marks", "noise_floor", "overall", "numbers")
     row_noun = "groups"
     view_order = "strongest evidence"
 
@@ -357,7 +357,16 @@ class GroupsPlot(Diagram):
             line = {"color": style["color"], "linewidth": 1.3, "zorder": 3}
             marks += [
                 Segments(low, high, y_of_status, y_of_status, layer="intervals", label=label, **line),
-                Points(error, y_of_status, name=status, label=label, markersize=marker_size, zorder=4, **style),
+                Points(
+                    error,
+                    y_of_status,
+                    layer="marks",
+                    name=status,
+                    label=label,
+                    markersize=marker_size,
+                    zorder=4,
+                    **style,
+                ),
             ]
         tick: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 1.2, "zorder": 2.5, "layer": "noise_floor"}
         tick |= {"label": noise_floor_label(self.settings["estimator"]), "key": {"marker": "|", "linestyle": "none"}}

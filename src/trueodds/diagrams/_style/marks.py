@@ -81,7 +81,7 @@ class Mark:
 
     @property
     def is_empty(self) -> bool:
-        return not np.isfinite(sum(self.coordinates)).any()
+        return not np.logical_and.reduce([np.isfinite(numbers) for numbers in self.coordinates]).any()
 
     def draw(self, ax: Any) -> Iterable[Any]:
         """Draw on axes, and return matplotlib's artists."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-from trueodds.core.printable import to_printable, with_visible_characters
+from trueodds.core.printable import escape_marks, to_printable, with_visible_characters
 
 MAX_MESSAGE_LENGTH = 400  # characters of a message, so that it fits on a few lines of a terminal
 MAX_GOT_LENGTH = 160  # characters of its part on what was got
@@ -124,7 +124,7 @@ def describe(value: object) -> str:
         return f"an integer of {value.bit_length():,} bits"
     items = len(value) if isinstance(value, (list, tuple, dict, set, frozenset)) else 0
     try:
-        text = "" if items > MAX_LISTED_ITEMS else " ".join(repr(value).split())
+        text = "" if items > MAX_LISTED_ITEMS else escape_marks(" ".join(repr(value).split()))
     except Exception:  # noqa: BLE001 - whatever the repr of somebody's class raises, it is not about the value
         text = ""
     if not text or (items and len(text) > MAX_VALUE_LENGTH):

@@ -146,3 +146,8 @@ def has_surrogates(text: str) -> bool:
 def _escape(match: re.Match[str]) -> str:
     """Return the escape of the matched character in a Python literal."""
     return match[0].encode("unicode_escape").decode()
+
+
+def escape_marks(name: str) -> str:
+    """Return a name from the data so that no part of it is taken for marked code (see `errors`)."""
+    return name.replace("⟨", r"\u27e8").replace("⟩", r"\u27e9")

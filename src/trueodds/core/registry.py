@@ -167,7 +167,8 @@ class Registry:
 
     def _unknown_setting_error(self, name: str, setting: str, known: Sequence[str]) -> InputError:
         """Return the error of a setting that a method does not have, with the most similar one."""
-        problem = f"The {self.kind} {name} has no setting {setting!r}."
+        quoted = f"'⟨{setting}⟩'" if setting.isidentifier() else repr(setting)
+        problem = f"The {self.kind} {name} has no setting {quoted}."
         fix = suggestions.did_you_mean(setting, known, as_code=True)
         if not fix and (near_settings := suggestions.find_near_names(setting, self._method_of_setting)):
             fix = f"{near_settings[0]} is a setting of the {self.kind} {self._method_of_setting[near_settings[0]]!r}."

@@ -19,10 +19,11 @@ from tests.data.refused import refused
 from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, softer, view
 from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams._style.marks import LEGEND_SIZE
 from trueodds.diagrams._style.styling import MUTED_COLOR
 from trueodds.lenses.view import View
 
-OF_VECTORS = {"simplex": 3, "tetrahedron": 4, "mcllo_parameters": 4}  # number of classes; these diagrams have one view
+OF_VECTORS = {"simplex": 3, "tetrahedron": 4, "mcllo_parameters": 4}  # number of classes
 OF_MODELS = ("comparison", "murphy", "decision_curve", "training")
 QUICK: dict[str, dict[str, Any]] = {
     "training": {"resamples": 9},
@@ -76,7 +77,7 @@ def drawn(case: tuple[str, dict[str, Any]], views: int = 1, n_models: int = 2) -
     settings = QUICK.get(name, {}) | settings
     if DIAGRAMS.load(name).needs_groups:
         return to.draw(of_groups(), name, **settings)
-    if name in OF_VECTORS:
+    if name in OF_VECTORS and views == 1:
         return to.draw(softer(OF_VECTORS[name]), name, lens="canonical", **settings)
     if views > 1:
         return DIAGRAMS.load(name)(**settings)(classwise(views, n=150))
@@ -245,6 +246,17 @@ def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(name, setting,
     assert less.table is full.table
 
 
+@pytest.mark.parametrize("name", [name for name in DIAGRAMS.names() if name != "training"])  # which has four axes
+def test_every_mark_in_the_legend_belongs_to_a_layer(name):
+    diagram = of_one_view(name)
+    marks_of_panel = diagram.marks(0, LEGEND_SIZE)
+    always = {"", "diagonal"} if name == "reliability" else {""}  # which is drawn whatever is left out
+    assert {mark.layer for mark in marks_of_panel} <= {*diagram.layers} | always
+    assert not [mark.name for mark in marks_of_panel if mark.label and not mark.layer]
+    bare = names_of(diagram.less(*diagram.layers))
+    assert not bare & {mark.name for mark in marks_of_panel if mark.layer not in always}
+
+
 def test_every_diagram_with_layers_is_among_them():
     names = {name for name, _ in LAYERS}
     assert {name for name in DIAGRAMS.names() if of_one_view(name).layers} == names
@@ -301,7 +313,7 @@ def assert_apart(texts: Sequence[tuple[str, Any]]) -> None:
             assert disjoint, f"{label!r} meets {other!r}"
 
 
-ONE_VIEW = (*OF_VECTORS, "selective_risk", "decision_curve", "training", "groups")
+ONE_VIEW = ("simplex", "tetrahedron", "selective_risk", "decision_curve", "training", "groups")
 GRIDS = [case for case in CASES if case[0] not in ONE_VIEW]
 
 

@@ -7,13 +7,15 @@ import unicodedata
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import trueodds as to
 from trueodds.api.by_group import by_group
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.recalibration_report import Recalibration
-from trueodds.core.errors import Note
+from trueodds.cli.messages import spell_options
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.printable import (
     has_surrogates,
     printable_json,
@@ -145,3 +147,12 @@ def test_a_fitted_map_is_described_without_controls() -> None:
         FittedCalibrator(Named(), (0, 1), 18).describe()
         == "identity · for \\x1b[31mZQ\\u202e\\n\\x85 · n=18 · 2 classes"
     )
+
+
+def test_names_from_the_data_are_not_taken_for_marked_code():
+    frame = pd.DataFrame({"label": [0, 1], "p_1": [0.2, 0.3], "⟨bins=10⟩": [1, 2]})
+    with pytest.raises(InputError) as error:
+        to.read(frame, label="labels of rows")
+    assert r"\u27e8bins=10\u27e9" in error.value.fix
+    assert "--bins" not in spell_options(error.value.fix)
+    assert describe("⟨bins=10⟩") == r"'\u27e8bins=10\u27e9'"

@@ -9,8 +9,6 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from trueodds.core.printable import escape_marks
-
 # Synonyms of settings, values and arguments, by what is suggested for them (see `add_synonyms`). Those of methods are
 # declared beside their names: in `estimators`, `hypotests`, `calibrators` and `diagrams`.
 _SYNONYMS_OF_SETTING: dict[str, tuple[str, ...]] = {
@@ -148,4 +146,4 @@ def list_names(names: Sequence[str], max_length: int = 200, *, as_code: bool = F
 
 
 def _mark(names: Sequence[str], as_code: bool) -> list[str]:
-    return [f"⟨{name}⟩" if as_code else escape_marks(name) for name in names]
+    return [f"⟨{name}⟩" if as_code else name for name in names]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from trueodds.core.printable import visible_part
+from trueodds.core.printable import escape_marks, visible_part
 from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.io.csv_format import SEPARATORS
 
@@ -119,14 +119,14 @@ def list_columns(columns: Sequence[str]) -> str:
     ('The columns are score, target.', 'The only column is score.')
     """
     if len(columns) == 1:
-        return f"The only column is {columns[0]}."
-    return list_names(columns).replace("Known:", "The columns are")
+        return f"The only column is {escape_marks(columns[0])}."
+    return list_names([escape_marks(column) for column in columns]).replace("Known:", "The columns are")
 
 
 def suggest_similar_columns(name: str, columns: tuple[str, ...]) -> str:
     """Return the hint for an unknown column: similar columns, or all of them."""
     alike = [column for column in columns if visible_part(column) == visible_part(name)]
-    return _suggest_alike(alike) or did_you_mean(name, columns) or list_columns(columns)
+    return _suggest_alike(alike) or did_you_mean(name, map(escape_marks, columns)) or list_columns(columns)
 
 
 def _suggest_alike(columns: Sequence[str]) -> str:

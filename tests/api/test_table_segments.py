@@ -302,3 +302,22 @@ def test_names_of_versions_that_could_be_confused_are_an_error() -> None:
         to.table(y, {"net": versions, "net, T=2": versions}, ["brier"], interval=None)
     named = to.table(y, {"net, T=2": {"a, b": models["true"], "b c": models["sharp"]}}, ["brier"], interval=None)
     assert named["net, T=2, a, b", "brier"] == to.measure(y, models["true"], "brier", interval=None)
+
+
+def test_a_version_without_rows_in_a_segment_leaves_its_difference_empty():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = (rng.random(200) < p).astype(int)
+    site = np.repeat(["a", "b"], 100)
+    before, after = (to.Predictions(y, q, group={"site": site}) for q in (p, p**1.5))
+    models = {"net": {"before": before, "mid": before[np.arange(100)], "after": after}}
+    table = to.table(models, ["brier"], by="site", interval=None)
+    lines = [line for line in table.to_markdown().splitlines() if line.startswith(("|  |", "| net"))]
+    assert len({line.count("|") for line in lines}) == 1
+    cells = [cell.strip() for cell in lines[-1].split("|")[2:-1]]
+    differences = {found.version for found in table.columns[-1].differences}
+    assert differences == {"after"}
+    assert cells[3:5] == ["–", "–"]  # mid − before
+    assert cells[5] != "–"  # after − before
+    assert "net" in str(table)
+    assert table.to_latex(transpose=True)

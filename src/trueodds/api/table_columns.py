@@ -11,6 +11,7 @@ from trueodds.core.formatting import format_number, format_pvalue
 from trueodds.core.json_files import JsonObject
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.table import FormattedCell
+from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE
 
 DEFAULT_DECIMALS, MAX_DECIMALS = 4, 9  # fewest decimals of a column without intervals, and most of any column
 VALUE_DIGITS = 3  # significant digits of the largest value of a column without intervals
@@ -191,13 +192,18 @@ class MeasureColumn(JsonObject):
         value = _format_fixed(estimate.value, decimals)
         return FormattedCell(value, interval, noise_floor, is_bold=model == self.bold, mark=mark)
 
-    def format_difference(self, difference: VersionDifference, alpha: float) -> list[FormattedCell]:
-        """Return the texts of a difference, bold if it is significant at `alpha`, and of its adjusted p-value."""
+    def format_difference(self, difference: VersionDifference | None, alpha: float) -> list[FormattedCell]:
+        """Return the texts of a difference, bold if it is significant at `alpha`, and of its adjusted p-value.
+
+        Both are dashes if there is no difference, because a version has no estimate.
+        """
+        if difference is None:
+            return [FormattedCell("–"), FormattedCell("–")]
         p = difference.adjusted_pvalue
         value = _format_fixed(difference.difference, self.decimals, "+")
         interval = _format_limits(difference.interval, self.decimals)
         return [
-            FormattedCell(value, interval, is_bold=p is not None and p <= alpha),
+            FormattedCell(value, interval, is_bold=p is not None and p <= alpha + LEVEL_TOLERANCE),
             FormattedCell(format_pvalue(p)),
         ]
 

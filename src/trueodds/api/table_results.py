@@ -228,9 +228,9 @@ class ResultTable(Result):
                 row = [
                     column.format_cell(key, marks.get((key, str(column.segment)), "")) for _, key in self._keys(name)
                 ]
-                for difference in column.differences:
-                    if difference.model == name:
-                        row += column.format_difference(difference, 1 - self.level)
+                differences = {found.version: found for found in column.differences if found.model == name}
+                for version in self.versions[1:]:
+                    row += column.format_difference(differences.get(version), 1 - self.level)
                 rows.append(tuple(row))
             labels = [*self.versions]
             for version in self.versions[1:]:

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -314,10 +315,88 @@ def test_a_version_without_rows_in_a_segment_leaves_its_difference_empty():
     table = to.table(models, ["brier"], by="site", interval=None)
     lines = [line for line in table.to_markdown().splitlines() if line.startswith(("|  |", "| net"))]
     assert len({line.count("|") for line in lines}) == 1
-    cells = [cell.strip() for cell in lines[-1].split("|")[2:-1]]
+    cells = [cell.strip() for cell in lines[3].split("|")[2:-1]]  # of the second segment
     differences = {found.version for found in table.columns[-1].differences}
     assert differences == {"after"}
     assert cells[3:5] == ["–", "–"]  # mid − before
     assert cells[5] != "–"  # after − before
     assert "net" in str(table)
     assert table.to_latex(transpose=True)
+
+
+def test_a_segment_without_weight_is_shown_and_not_judged() -> None:
+    y, models, segment = data()
+    preds = Predictions(y, models["true"], weight=np.where(segment == "south", 0.0, 1.0), group={"s": segment})
+    table = to.table({"true": preds}, ["brier"], by="s", interval=None)
+    assert table.segments == SEGMENTS
+    assert [(cell.n, cell.status, cell.reason) for cell in table.cells][-1] == (0, "not judged", "no rows")
+
+
+def test_segments_are_read_from_a_frame_or_a_file(tmp_path: Path) -> None:
+    y, models, segment = data()
+    columns = {"label": y, "p_1": models["true"], "site": segment}
+    table = to.table({"true": columns}, ["brier"], by="site", interval=None)
+    path = tmp_path / "true.csv"
+    lines = [f"{a},{b},{c}" for a, b, c in zip(*columns.values(), strict=True)]
+    path.write_text("\n".join(["label,p_1,site", *lines]))
+    assert to.table({"true": str(path)}, ["brier"], by="site", interval=None).cells == table.cells
+    assert table.segments == SEGMENTS
+    with pytest.raises(InputError, match=r"TO409.*read\(data, group='region'\)"):
+        to.table(y, models, by="region")
+
+
+def test_rows_in_other_segments_are_not_paired() -> None:
+    # Outcomes that are equal in both halves would seem to be the same rows.
+    y, halves = np.tile([0, 1], 200), np.repeat(["a", "b"], 200)
+    p, q = (np.where(y == 1, x, 1 - x) for x in np.random.default_rng(0).uniform(0.6, 0.9, (2, 400)))
+    before, after = Predictions(y, p, group={"s": halves}), Predictions(y, q, group={"s": halves[::-1]})
+    versions = to.table({"net": {"before": before, "after": after}}, ["brier"], by="s", **FAST)
+    assert [column.differences[0].paired for column in versions.columns] == [False, False]
+    assert "unpaired comparisons" in versions.caption
+    assert any(note.code == "TN227" and "in different segments" in note.text for note in versions.notes)
+    models = to.table({"a": before, "b": after}, ["brier"], by="s", bold=True, **FAST)
+    assert not models.compared
+    assert any(note.code == "TN227" and "in different segments" in note.text for note in models.notes)
+
+
+def test_equal_numbers_are_one_segment_and_numbers_are_in_numerical_order() -> None:
+    y, models, _ = data()
+    numbers = np.arange(len(y)) % 11
+    integers = Predictions(y, models["true"], group={"s": numbers})
+    kept = numbers != 9
+    floats = Predictions(y[kept], models["sharp"][kept], group={"s": numbers[kept].astype(float)})
+    table = to.table({"a": integers, "b": floats}, ["brier"], by="s", interval=None)
+    assert table.segments == tuple(map(str, range(11)))
+    assert ("b", "9", 0) in [(cell.model, cell.segment, cell.n) for cell in table.cells]
+
+
+def test_versions_may_be_in_another_order_and_every_model_must_have_them() -> None:
+    y, models, _ = data()
+    reordered = {"a": {"x": models["true"], "y": models["sharp"]}, "b": {"y": models["sharp"], "x": models["true"]}}
+    (column,) = to.table(y, reordered, ["brier"], interval=None).columns
+    assert len({difference.difference for difference in column.differences}) == 1
+    for other in (models["sharp"], {}):
+        with pytest.raises(InputError, match=r"TO205.*different versions.*none of b, not x, y"):
+            to.table(y, {"a": reordered["a"], "b": other}, ["brier"], interval=None)
+    with pytest.raises(InputError, match=r"TO205.*different versions"):
+        to.table(y, {"a": {}}, ["brier"], interval=None)
+
+
+def test_one_of_a_kind_is_in_the_singular() -> None:
+    y, models, segment = data()
+    one = to.table(y, {"true": models["true"]}, ["brier"], by=np.repeat("all", len(y)), **FAST)
+    assert one.describe().startswith("table · 1 model × 1 segment × 1 measure · n=900 · 0 of 1 cell")
+    assert "cells" not in one.caption
+    two = to.table(y, models, ["brier"], by=segment, bold=True, **FAST)
+    assert "over the 1 measure and 3 segments by Holm's method" in two.caption
+    many = to.table(y, {"true": models["true"]}, ["brier"], by=np.arange(900) // 15, interval=None)
+    (note,) = [note.text for note in many.notes if note.code == "TN287"]
+    assert note.endswith("true in 5; 54 more (fewer than 25 rows).")
+
+
+def test_versions_in_segments_have_the_pvalues_of_their_cells() -> None:
+    y, models, segment = data()
+    table = to.table(y, {"net": {"before": models["sharp"], "after": models["true"]}}, ["brier"], by=segment, **FAST)
+    for text in (table.describe(), table.to_markdown(), table.to_latex(caption=False)):
+        assert text.count("adjusted p of calibration, segment=") == len(SEGMENTS)
+    assert table.to_latex(caption=False).count(r"\multicolumn{5}{l}") == 6

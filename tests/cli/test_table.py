@@ -131,3 +131,15 @@ def test_a_column_of_segments_is_an_option(run: Run, tmp_path: Path) -> None:
         "TO409" in run("table", *paths, "--by", "region").stderr
         or run("table", *paths, "--by", "region").exit_code == 2
     )
+
+
+def test_the_column_of_segments_is_called_by_and_tallies_have_it(run: Run, tmp_path: Path) -> None:
+    lines = [f"{row % 2},{0.3 + 0.4 * (row % 2)},{'ab'[row // 50]}" for row in range(100)]
+    rows, tally = tmp_path / "rows.csv", tmp_path / "rows.tally.json"
+    rows.write_text("\n".join(["label,p_1,site", *lines]))
+    wrong = run("table", rows, "--by", "sit", "--measure", "brier").stderr
+    assert "got: --by sit" in wrong
+    assert "Select it with --by." in wrong
+    assert "--group" not in wrong
+    run("tally", rows, "--group", "site", "--out", tally)
+    assert "× 2 segments ×" in run("table", tally, "--by", "site", "--measure", "ece").stdout

@@ -55,19 +55,20 @@ def pair_arrays(*args: Any) -> tuple[Any, ...]:
     if len(args) < 2 or is_model(args[0]) or is_pair(args[0]) or _is_method_or_model(args[1]):
         return args
     y_true, y_prob, *rest = args
-    if _is_mapping_of(y_prob, is_array):
-        return ({name: (y_true, prob) for name, prob in y_prob.items()}, *rest)
-    if _is_mapping_of(y_prob, lambda versions: _is_mapping_of(versions, is_array)):  # versions of each model
+    if _is_mapping_of_arrays(y_prob, has_versions=True) and len(y_prob) > 0:
         models = {
-            name: {version: (y_true, prob) for version, prob in versions.items()} for name, versions in y_prob.items()
+            name: (y_true, model) if is_array(model) else {version: (y_true, prob) for version, prob in model.items()}
+            for name, model in y_prob.items()
         }
         return (models, *rest)
     return ((y_true, y_prob), *rest)
 
 
-def _is_mapping_of(x: Any, holds: Callable[[Any], bool]) -> bool:
-    """Return whether an argument is a nonempty mapping all of whose values fulfill a condition."""
-    return isinstance(x, Mapping) and len(x) > 0 and all(map(holds, x.values()))
+def _is_mapping_of_arrays(x: Any, *, has_versions: bool) -> bool:
+    """Return whether an argument is a mapping of arrays, or also of mappings of them, the versions of each model."""
+    return isinstance(x, Mapping) and all(
+        is_array(value) or (has_versions and _is_mapping_of_arrays(value, has_versions=False)) for value in x.values()
+    )
 
 
 def pair_model_arrays(*args: Any) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.api.arguments import add_seed, reported_call_settings, resolve_lens, resolve_method
 from trueodds.api.array_arguments import accept_arrays_of_models
-from trueodds.api.collect_or_tally import resolve_data
+from trueodds.api.collect_or_tally import resolve_all
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
 from trueodds.core.rng import as_generator
@@ -98,7 +98,7 @@ def compare(
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
         How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
         default is the mean (``"weight"`` for ``"top-label"``).
-    weight_kind : as in `resolve_data`
+    weight_kind : as in `resolve_all`
     rng : as in `as_generator`
     **settings
         Settings of the estimator, such as `bins`, `partition`, `min_size`, `closed`, `range`, `distance`, `order` or
@@ -302,6 +302,13 @@ def prepare_models(
 
 
 def resolve_rows_of_models(models: Mapping[str, Any], weight_kind: str | None) -> dict[str, Predictions | Tally]:
-    """Return the rows of each model; if one of them is a tally, the others are tallied too."""
+    """Return the rows of each model that have a positive weight."""
+    return {name: rows for name, (_, rows) in resolve_all_of_models(models, weight_kind).items()}
+
+
+def resolve_all_of_models(
+    models: Mapping[str, Any], weight_kind: str | None
+) -> dict[str, tuple[Predictions | Tally, Predictions | Tally]]:
+    """Return the data of each model, and its rows of positive weight; if one is a tally, the others are tallied too."""
     mode = "tally" if any(isinstance(model, Tally) for model in models.values()) else "exact"
-    return {name: resolve_data(model, mode, weight_kind) for name, model in models.items()}
+    return {name: resolve_all(model, mode, weight_kind) for name, model in models.items()}

@@ -11,9 +11,10 @@ import numpy as np
 
 from trueodds.api.arguments import reported_call_settings, resolve_lens
 from trueodds.api.array_arguments import accept_arrays_of_models
-from trueodds.api.compare import default_model_name, name_models, resolve_rows_of_models
+from trueodds.api.compare import default_model_name, name_models, resolve_all_of_models
 from trueodds.api.table_columns import SegmentCell
 from trueodds.api.table_evaluation import (
+    OTHER_SEGMENTS_TEXT,
     ColumnEvaluation,
     EvaluatedColumn,
     collect_notes,
@@ -106,7 +107,8 @@ def table(
     lens : str, Lens or list, optional
         The same as `lenses`, under the name that other functions have.
     by : str or array (n,), optional
-        Name of the group column whose values are the segments, or the segment of each row.
+        Name of the group column whose values are the segments, or the segment of each row. A column of a file or data
+        frame is read by its name.
     interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
         Method of the confidence intervals. None omits intervals, noise floors and bold values, which is fast.
     bold : bool, optional
@@ -143,7 +145,7 @@ def table(
         As for `measure`. Also TO205 for no models, for names that are not distinct, for columns with the same heading,
         for different versions of the models or names of versions of which one ends like another (``"T=2, raw"`` and
         ``"raw"``), for ``bold=True`` with versions, and for ``paired=True`` with different
-        rows; TO409 if a model does not have the group column `by`.
+        rows; TO409 (TO304 for a file or data frame) if a model does not have the column `by`.
 
     See Also
     --------
@@ -213,14 +215,16 @@ def table(
         lenses = lens
     columns = choose_columns(measures, lenses, settings, seed, generator)
     _check_distinct_labels(columns)
-    rows = add_segments(named_models, by)
-    rows, notes = _align_models(resolve_rows_of_models(rows, weight_kind), paired)
-    segments = SegmentedRows.split(rows, by)
-    is_compared, comparison_notes = _check_comparable(rows, paired) if bold and interval is not None else (False, [])
-    notes += comparison_notes
+    resolved = resolve_all_of_models(add_segments(named_models, by), weight_kind)
+    rows, notes = _align_models({name: used for name, (_, used) in resolved.items()}, paired)
+    segments = SegmentedRows.split(rows, by, [all_rows for all_rows, _ in resolved.values()])
+    is_compared = False
+    if bold and interval is not None:
+        is_compared, comparison_notes = _check_comparable(segments, paired)
+        notes += comparison_notes
     first_model = next(iter(rows.values()))
     call = ColumnEvaluation(
-        interval_spec, resamples, paired, weight_kind, seed, is_compared=is_compared, versions=version_names
+        interval_spec, resamples, paired, weight_kind, seed, is_compared, version_names, segments.are_other_segments
     )
     call_settings: dict[str, Any] = {"interval": interval, "resamples": interval_spec.resamples, "bold": bold}
     call_settings |= settings | reported_call_settings(rng, first_model, weight_kind)
@@ -296,13 +300,15 @@ def _align_models(
     return align_rows(predictions, paired) if len(predictions) == len(rows) else (rows, [])
 
 
-def _check_comparable(rows: Mapping[str, Predictions | Tally], paired: bool | None) -> tuple[bool, list[Note]]:
+def _check_comparable(segments: SegmentedRows, paired: bool | None) -> tuple[bool, list[Note]]:
     """Return whether the models have the same rows, so that they can be compared, and a note if they have not."""
-    (first_name, first), *others = rows.items()
+    (first_name, first), *others = segments.models.items()
     for name, model in others:
         hint = ""
         if not (isinstance(first, Predictions) and isinstance(model, Predictions)):
             same, reason = False, "a tally does not store rows"
+        elif segments.are_other_segments(name, first_name):
+            same, reason = False, OTHER_SEGMENTS_TEXT
         else:
             same, reason = same_rows(first, model, paired)
             reason = reason or "⟨paired=False⟩"

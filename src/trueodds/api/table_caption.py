@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from trueodds.api.table_columns import MeasureColumn, SegmentCell
-from trueodds.core.formatting import format_bins, format_percent_in_text
+from trueodds.core.formatting import format_bins, format_count, format_percent_in_text
 from trueodds.core.results import Estimate, is_score
 
 # What each lens examines. With two classes, "canonical" examines one probability and its complement.
@@ -76,8 +76,8 @@ def caption_sentences(
     if noise_floor and any(estimate.noise_floor is not None for estimate in estimates):
         sentences.append("Parentheses: expected value if the model were calibrated.")
     if compared:
-        family = f"{len(columns):,} measures"
-        family += "" if n_segments is None else f" and {n_segments:,} segments"
+        family = format_count(len(columns), "measure")
+        family += "" if n_segments is None else f" and {format_count(n_segments, 'segment')}"
         adjustment = f" over the {family} by Holm's method" if len(columns) * (n_segments or 1) > 1 else ""
         test = f"(paired comparisons, familywise error rate {format_percent_in_text(1 - level)}{adjustment})"
         sentences.append(_explain_bold(columns, test))

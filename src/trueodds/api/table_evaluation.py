@@ -24,7 +24,7 @@ from trueodds.resampling.comparison.differences import MIN_DECISIVE_UNITS, Error
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
-MAX_NAMED_CELLS = 6  # cells that a note names
+OTHER_SEGMENTS_TEXT = "their rows are in different segments"
 UNOBSERVED_CLASS = "TN185"  # code of the note on a class that was never observed
 
 
@@ -39,6 +39,7 @@ class ColumnEvaluation:
     seed: int
     is_compared: bool
     versions: tuple[str, ...]
+    are_other_segments: Callable[[str, str], bool]  # whether two models have the same rows in different segments
 
     def evaluate(
         self,
@@ -75,11 +76,16 @@ class ColumnEvaluation:
         if (self.is_compared or self.versions) and compared:
             notify(f"{column.label}{suffix}: comparing the {'versions' if self.versions else 'models'}")
             method = next(iter(prepared.values()))[0]
-            comparison = ModelComparison(method, lens, lens.aggregate, spec, paired=self.paired)
             for group in self._compared_together(compared):
+                is_unpaired = bool(self.versions) and self.are_other_segments(*group)
+                paired = False if is_unpaired else self.paired
+                comparison = ModelComparison(method, lens, lens.aggregate, spec, paired=paired)
                 group_pairs, group_notes = comparison.compare_all_pairs(group, self.seed)
                 pairs += group_pairs
                 notes += [note for note in group_notes if note.code == "TN227"]
+                if is_unpaired:
+                    text = f"Compared as independent samples ({' and '.join(group)}: {OTHER_SEGMENTS_TEXT})."
+                    notes.append(Note("TN227", text))
         return EvaluatedColumn(column, str(lens), estimates, pairs, segment, self.versions, problems, notes)
 
     def _compared_together(self, models: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -301,7 +307,7 @@ def collect_notes(columns: Sequence[MeasureColumn]) -> list[Note]:
         if not (has_segments and note.code == UNOBSERVED_CLASS)  # which is a fact about all rows of a model
     ]
     if has_segments:
-        return merge_notes(notes, lambda cells: f"{len(cells):,} of {n_cells:,} estimates")
+        return merge_notes(notes, lambda cells: f"{len(cells):,} of {format_count(n_cells, 'estimate')}")
     return merge_notes(notes, lambda cells: _name_cells(cells, len(columns)))
 
 
@@ -344,14 +350,14 @@ def problem_notes(columns: Sequence[EvaluatedColumn]) -> list[Note]:
     return [Note("TN287", f"Not computed: {list_some(texts)}.")] if texts else []
 
 
-def list_some(names: Sequence[str]) -> str:
+def list_some(names: Sequence[str], n_named: int = 6) -> str:
     """Return the names of cells, of many the first ones and the number of the others.
 
     >>> list_some([f"a in {number}" for number in range(8)])
     'a in 0; a in 1; a in 2; a in 3; a in 4; a in 5; 2 more'
     """
-    more = len(names) - MAX_NAMED_CELLS
-    return "; ".join([*names[:MAX_NAMED_CELLS], *([f"{more:,} more"] if more > 0 else [])])
+    more = len(names) - n_named
+    return "; ".join([*names[:n_named], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _name_cells(cells: Sequence[tuple[str, str]], n_columns: int) -> str:

@@ -237,6 +237,15 @@ class ResultTable(Result):
                 labels += [f"{version} − {self.versions[0]}", "adjusted p"]
             arrows = ("",) * len(labels)
             panels.append(FormattedPanel(self.names, tuple(labels), arrows, tuple(rows), title, column.arrow))
+        pvalues = {(cell.model, cell.segment): format_pvalue(cell.adjusted_pvalue) for cell in self.cells}
+        n_differences = len(labels) - len(self.versions)  # whose columns stay empty
+        keys = {name: [key for _, key in self._keys(name)] + [""] * n_differences for name in self.names}
+        for segment in self.segments if self.cells else ():
+            cells = tuple(
+                tuple(FormattedCell(pvalues.get((key, segment), "–")) for key in keys[name]) for name in self.names
+            )
+            title = f"adjusted p of calibration, {self.by}={segment}"
+            panels.append(FormattedPanel(self.names, tuple(labels), arrows, cells, title))
         return panels
 
     def describe(self, width: int = TEXT_WIDTH) -> str:
@@ -253,8 +262,8 @@ class ResultTable(Result):
             A heading, the rows and the caption. Wide tables are divided into several blocks of columns.
         """
         n_bold = sum(column.bold is not None for column in self.columns)
-        parts = [f"{len(self.names)} models"]
-        parts += [f"{len(self.versions)} versions"] if self.versions else []
+        parts = [format_count(len(self.names), "model")]
+        parts += [format_count(len(self.versions), "version")] if self.versions else []
         parts += [format_count(len(self.segments), "segment")] if self.by is not None else []
         parts += [format_count(len(self._labels), "measure")]
         heading = f"table · {' × '.join(parts)} · n={describe_n_rows(self.columns)}"
@@ -262,7 +271,7 @@ class ResultTable(Result):
             heading += f" · a bold value in {n_bold} of {len(self.columns)}"
         if self.cells:
             statuses = [cell.status for cell in self.cells]
-            heading += f" · {statuses.count('miscalibrated')} of {len(statuses)} cells miscalibrated"
+            heading += f" · {statuses.count('miscalibrated')} of {format_count(len(statuses), 'cell')} miscalibrated"
             n_not_judged = statuses.count("not judged")
             heading += f", {n_not_judged} not judged" if n_not_judged else ""
         return "\n".join([heading, *tables.format_text(self._format_table(noise_floor=True), width)])

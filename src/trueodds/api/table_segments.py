@@ -21,6 +21,8 @@ from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 from trueodds.data.weights import check_groups
 from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
+from trueodds.io.models import has_named_columns
+from trueodds.io.read import read
 from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import equal_clusters
@@ -34,9 +36,14 @@ MIN_DRAWS, MAX_DRAWS = 999, 9999  # null draws of each test, unless more are nee
 
 
 def add_segments(models: Mapping[str, Any], by: Any) -> Mapping[str, Any]:
-    """Return the models, with the segment of each row as a group column if `by` is an array of them."""
-    if by is None or isinstance(by, str):
+    """Return the models, with the segment of each row as a group column.
+
+    If `by` is the name of a column, it is read with the columns of files and data frames.
+    """
+    if by is None:
         return models
+    if isinstance(by, str):
+        return {name: read(model, group=by) if has_named_columns(model) else model for name, model in models.items()}
     added = {}
     for name, model in models.items():
         preds: Any = resolve_data(model, "exact", None)  # predictions; a tally raises TO403
@@ -71,11 +78,11 @@ class CellTest:
         )
         return [Note("TN209", text)]
 
-    def run(self, rows: Model, weight_kind: str | None, seed: int) -> tuple[Verdict | None, str]:
+    def run(self, rows: Any, weight_kind: str | None, seed: int) -> tuple[Verdict | None, str]:
         """Return the test of the rows of a cell, or None and the reason."""
         n_units, unit = float(rows.n), "rows"
-        if isinstance(rows, Predictions) and rows.cluster is not None:
-            n_units, unit = round(equal_clusters(rows.w, rows.cluster), 6), "clusters in effect"
+        if (cluster := getattr(rows, "cluster", None)) is not None:  # a tally has none
+            n_units, unit = round(equal_clusters(rows.w, cluster), 6), "clusters in effect"
         if n_units < MIN_UNITS:
             return None, f"fewer than {MIN_UNITS} {unit}"
         settings: dict[str, Any] = {"resamples": self.n_draws, "weight_kind": weight_kind, "rng": seed}
@@ -96,17 +103,30 @@ class SegmentedRows:
     parts: Mapping[str, Mapping[str, Callable[[], Model]]] = field(default_factory=dict)  # by model and segment
 
     @classmethod
-    def split(cls, models: Mapping[str, Model], by: Any) -> Self:
-        """Divide the rows by the column that is named `by`; raise TO409 if a model does not have it."""
+    def split(cls, models: Mapping[str, Model], by: Any, all_rows: Sequence[Model]) -> Self:
+        """Divide the rows by the column that is named `by`; raise TO409 if a model does not have it.
+
+        `all_rows` are those of each model with the rows of weight 0, of which the segments are listed as well.
+        """
         if by is None:
             return cls(models, None, (None,))
         name = by if isinstance(by, str) else DEFAULT_NAME
         parts = {model_name: _divide(model, name, model_name) for model_name, model in models.items()}
-        values = dict.fromkeys(value for part in parts.values() for value in part)
-        keys = list(values)
-        if len(parts) > 1 and any(list(part) != keys for part in parts.values()):
-            keys.sort()
+        values = {
+            _segment_name(value): value
+            for model_name, rows in zip(models, all_rows, strict=True)
+            for value in _values(_find_column(_groups(rows), name, model_name))
+        }
+        are_numbers = all(isinstance(value, (int, float)) for value in values.values())
+        keys = sorted(values, key=lambda key: values[key] if are_numbers else key)
         return cls(models, name, tuple(keys), parts)
+
+    def are_other_segments(self, name: str, other_name: str) -> bool:
+        """Return whether two models with equally many rows have them in different segments."""
+        if self.name is None:
+            return False
+        groups, others = (_groups(self.models[model])[self.name] for model in (name, other_name))
+        return np.shape(groups) == np.shape(others) != () and not np.array_equal(groups, others)  # () of tallies
 
     @property
     def is_divided(self) -> bool:
@@ -158,10 +178,10 @@ class SegmentedRows:
         notes = [
             (note, name, str(self.name))
             for name, model in self.models.items()
-            for note in data_notes(model)
-            if self.is_divided and note.code in ("TN167", UNOBSERVED_CLASS)
+            for note in (data_notes(model) if self.is_divided else ())
+            if note.code in ("TN167", UNOBSERVED_CLASS)
         ]
-        return merge_notes(notes, lambda noted: ", ".join(name for name, _ in noted))
+        return merge_notes(notes, lambda noted: list_some([name for name, _ in noted]))
 
     def _test_lens(self, lenses: Any) -> Lens:
         """Return the lens of the tests: the only one of the table, or else the default lens of the predictions."""
@@ -182,23 +202,40 @@ def _not_judged_notes(cells: Sequence[SegmentCell]) -> list[Note]:
     return [Note("TN287", f"Not judged: {'; '.join(texts)}.")] if texts else []
 
 
-def _divide(model: Model, column: str, name: str) -> dict[str, Callable[[], Model]]:
+def _divide(model: Any, column: str, name: str) -> dict[str, Callable[[], Model]]:
     """Return, for each value of a group column, the function that returns the rows with this value."""
-    if isinstance(model, Tally):
-        tallies = _find_column(model.groups, column, name)
-        return {str(value): partial(_identity, tally) for value, tally in tallies.items() if tally.weight > 0}
-    values, codes = np.unique(_find_column(model.group, column, name), return_inverse=True)
+    groups = _find_column(_groups(model), column, name)
+    if isinstance(groups, Mapping):
+        return {_segment_name(value): partial(_identity, tally) for value, tally in groups.items() if tally.weight > 0}
+    values, codes = np.unique(groups, return_inverse=True)
     order = np.argsort(codes.reshape(-1), kind="stable")
     ends = np.searchsorted(codes.reshape(-1)[order], np.arange(1, len(values)))
     parts = zip(values.tolist(), np.split(order, ends), strict=True)
-    return {str(value): partial(model.__getitem__, rows) for value, rows in parts}
+    return {_segment_name(value): partial(model.__getitem__, rows) for value, rows in parts}
+
+
+def _groups(model: Model) -> Mapping[str, Any]:
+    return model.groups if isinstance(model, Tally) else model.group
+
+
+def _values(groups: Any) -> list[Any]:
+    """Return the values of a group column, or of the tallies by value."""
+    return list(groups) if isinstance(groups, Mapping) else np.unique(groups).tolist()
+
+
+def _segment_name(value: Any) -> str:
+    """Return the name of a segment: equal numbers have the same one, because NaN makes a column of integers floats."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _find_column(groups: Mapping[str, Any], column: str, name: str) -> Any:
     """Return a group column of the model of this name, or raise TO409."""
     if column not in groups:
         got = f"{name} with {', '.join(groups) or 'no group column'}"
-        fix = f"Pass Predictions(y, p, group={{{column!r}: …}}), or the segment of each row as by=."
+        fix = (
+            f"Pass read(data, group={column!r}), Predictions(y, p, group={{{column!r}: …}}), or the segment of each row"
+            " as by=."
+        )
         raise InputError("TO409", f"The predictions have no group column {column}.", got, fix)
     return groups[column]
 

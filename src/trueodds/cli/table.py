@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.messages import note_line
-from trueodds.cli.open_data import find_models, open_models
+from trueodds.cli.messages import note_line, spell_error
+from trueodds.cli.open_data import find_models, is_tally, open_models
 from trueodds.cli.options import JSON, NAMES, PAIRED, SEED, WEIGHT_KIND, data_options, pop_columns_of_models
 from trueodds.cli.settings import pop_settings, settings_options
+from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
 FORMATS = ("text", "markdown", "latex", "csv")
@@ -68,7 +69,7 @@ def table(
     significantly better than every other one. With --by, calibration is tested for every model in every segment
     instead (†: rejected, ?: not judged), with one adjustment for all of them.
     """
-    params["group"] = () if by is None else (by,)
+    params["group"] = () if by is None or all(map(is_tally, files)) else (by,)  # tallies have all of their columns
     settings, columns = pop_settings(params), pop_columns_of_models(params)
     output.check_outputs(files, json=json_path)
     from trueodds.api.compare import name_models
@@ -78,7 +79,12 @@ def table(
     located_models = find_models(files, columns)
     model_names = [name.strip() for name in names.split(",")] if names else [model.name for model in located_models]
     with ProgressBar() as progress:
-        models = open_models(located_models, progress)
+        try:
+            models = open_models(located_models, progress)
+        except InputError as problem:  # of the column of segments, which other commands call --group
+            spelled = spell_error(problem)
+            got, fix = (text.replace("--group", "--by") for text in (spelled.got, spelled.fix))
+            raise InputError(problem.code, spelled.problem, got, fix) from None
         result = evaluate(
             name_models(models, model_names),
             list(measures or DEFAULT_MEASURES),

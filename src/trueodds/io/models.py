@@ -17,7 +17,12 @@ from trueodds.tallies.tally import Tally
 
 def is_model(x: Any) -> bool:
     """Return whether an object has outcomes and probabilities, such as Predictions, a Source, a path or a table."""
-    if isinstance(x, (Predictions, Source, Tally, str, PurePath, Mapping)):
+    return isinstance(x, (Predictions, Source, Tally)) or has_named_columns(x)
+
+
+def has_named_columns(x: Any) -> bool:
+    """Return whether an object is a path, a mapping or a table, whose columns `read` selects by their names."""
+    if isinstance(x, (str, PurePath, Mapping)):
         return True
     return has_label(x) or (hasattr(x, "columns") and not hasattr(x, "__array__"))  # lazy frames and relations
 
@@ -63,16 +68,17 @@ def versions_by_model(data: Any) -> dict[str, dict[str, Any]] | None:
     if not isinstance(data, Mapping) or not data:
         return None
     versions = {str(name): models_by_name(model) for name, model in data.items()}
-    named = {name: model for name, model in versions.items() if model}
-    if len(named) < len(versions):
+    if not any(versions.values()) and not any(isinstance(model, Mapping) and not model for model in data.values()):
         return None
-    expected = list(next(iter(named.values())))
-    for name, model in named.items():
-        if list(model) != expected:
-            got = f"{', '.join(model)} of {name}, not {', '.join(expected)}"
-            fix = "Pass the same versions of every model."
-            raise InputError("TO205", "The models have different versions.", got, fix)
-    return named
+    expected = next((list(model) for model in versions.values() if model), [])
+    ordered = {}
+    for name, model in versions.items():
+        if not model or set(model) != set(expected):
+            has, other = ", ".join(model or ()) or "none", f", not {', '.join(expected)}" if expected else ""
+            fix = "Pass the same versions of every model, such as {'before': …, 'after': …}."
+            raise InputError("TO205", "The models have different versions.", f"{has} of {name}{other}", fix)
+        ordered[name] = {version: model[version] for version in expected}
+    return ordered
 
 
 def join_versions(versions: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -24,8 +24,8 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 440,
-    "lines of code": 64_128,
-    "lines of docstrings": 22_109,
+    "lines of code": 64_249,
+    "lines of docstrings": 22_145,
     "modules under 60 lines of code": 74,
     "public methods of the largest class": 34,
     "places that ask for Predictions or Tally": 63,
@@ -36,7 +36,7 @@ LIMITS = {
     "files entered by measure without an interval": 38,
     "functions entered by measure with an interval": 322,
     "files entered by measure with an interval": 52,
-    "functions entered by audit": 1_022,
+    "functions entered by audit": 1_023,
     "files entered by audit": 146,
 }
 NO_CODE = {

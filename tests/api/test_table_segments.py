@@ -338,7 +338,7 @@ def test_segments_are_read_from_a_frame_or_a_file(tmp_path: Path) -> None:
     table = to.table({"true": columns}, ["brier"], by="site", interval=None)
     path = tmp_path / "true.csv"
     lines = [f"{a},{b},{c}" for a, b, c in zip(*columns.values(), strict=True)]
-    path.write_text("\n".join(["label,p_1,site", *lines]))
+    path.write_text("\n".join(["label,p_1,site", *lines]), encoding="utf-8")
     assert to.table({"true": str(path)}, ["brier"], by="site", interval=None).cells == table.cells
     assert table.segments == SEGMENTS
     with pytest.raises(InputError, match=r"TO409.*read\(data, group='region'\)"):

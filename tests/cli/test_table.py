@@ -136,7 +136,7 @@ def test_a_column_of_segments_is_an_option(run: Run, tmp_path: Path) -> None:
 def test_the_column_of_segments_is_called_by_and_tallies_have_it(run: Run, tmp_path: Path) -> None:
     lines = [f"{row % 2},{0.3 + 0.4 * (row % 2)},{'ab'[row // 50]}" for row in range(100)]
     rows, tally = tmp_path / "rows.csv", tmp_path / "rows.tally.json"
-    rows.write_text("\n".join(["label,p_1,site", *lines]))
+    rows.write_text("\n".join(["label,p_1,site", *lines]), encoding="utf-8")
     wrong = run("table", rows, "--by", "sit", "--measure", "brier").stderr
     assert "got: --by sit" in wrong
     assert "Select it with --by." in wrong

@@ -165,7 +165,7 @@ def test_a_paper_has_no_title_unless_one_is_given(diagram: Diagram, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name for name in DIAGRAMS.names() if name not in ("simplex", "tetrahedron", "training")]
+    "name", [name for name in DIAGRAMS.names() if name not in ("simplex", "tetrahedron", "training", "groups")]
 )
 def test_every_diagram_can_be_saved_for_a_paper(name: str, tmp_path: Path) -> None:
     to.draw(softer(2), name, **QUICK.get(name, {})).save(tmp_path / "f.pdf", style="paper")

@@ -87,10 +87,18 @@ class FrozenDataclass:
     if not TYPE_CHECKING:  # a type checker would allow attributes that do not exist
 
         def __setattr__(self, name: str, value: Any) -> None:
-            raise dataclasses.FrozenInstanceError(f"cannot assign to {name!r}")
+            self._check_is_open(name)
+            super().__setattr__(name, value)
 
         def __delattr__(self, name: str) -> None:
-            raise dataclasses.FrozenInstanceError(f"cannot delete {name!r}")
+            self._check_is_open(name)
+            super().__delattr__(name)
+
+        def _check_is_open(self, name: str) -> None:
+            """Raise an error, unless a class with a constructor of its own sets what is no field."""
+            constructed_by = next(cls for cls in type(self).__mro__ if "__init__" in vars(cls))
+            if name in self.__dataclass_fields__ or "__dataclass_fields__" in vars(constructed_by):
+                raise dataclasses.FrozenInstanceError(f"cannot assign to {name!r}")
 
 
 class Saved(FrozenDataclass, eq=False):

@@ -24,8 +24,8 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 440,
-    "lines of code": 64_249,
-    "lines of docstrings": 22_145,
+    "lines of code": 64_255,
+    "lines of docstrings": 22_146,
     "modules under 60 lines of code": 74,
     "public methods of the largest class": 34,
     "places that ask for Predictions or Tally": 63,

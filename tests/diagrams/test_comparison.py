@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import trueodds as to
 from tests.diagrams.artists import name_of
-from tests.diagrams.test_drawing import _words, classwise, corners, marks
+from tests.diagrams.test_drawing import classwise, corners, marks
 from tests.diagrams.test_murphy import plot_height
 from tests.reference import data
 from trueodds.core.errors import InputError
@@ -20,7 +20,6 @@ from trueodds.diagrams.comparison import Comparison
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS
 from trueodds.diagrams.reliability import Reliability
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.lenses.view import View
 
 
 def part(diagram, name, model=None):
@@ -290,33 +289,6 @@ def test_models_stand_a_few_points_beside_each_other():
     np.testing.assert_allclose(steps, [2.2, 4.4, 6.6], rtol=0.2)  # the header makes the axes smaller
 
 
-def painted(diagram):
-    ax = diagram.draw().axes[0]
-    return {name for artist in [*ax.get_children(), *ax.child_axes] for name in (name_of(artist), artist.get_gid())}
-
-
-@pytest.mark.parametrize(
-    ("layer", "label", "legend_text"),
-    [
-        ("bars", "bars", "90\u00a0% interval"),
-        ("lines", "lines", None),
-        ("marks", "marks", "hollow: not significant"),
-        ("strip", "strip", "predictions"),
-        ("numbers", "side", None),
-        ("diagonal", "diagonal", None),
-    ],
-)
-def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, legend_text):
-    full = to.draw(two(), "comparison")
-    less = full.less(layer)
-    assert label in painted(full)
-    assert label not in painted(less)
-    if legend_text:
-        assert legend_text in [text for _, text in full.legend()]
-        assert legend_text not in [text for _, text in less.legend()]
-    assert less.table is full.table
-
-
 def test_without_any_layer_it_still_draws():
     diagram = to.draw(two(), "comparison")
     bare = diagram.less(*diagram.layers)
@@ -368,56 +340,6 @@ def test_eight_models_leave_the_marks_their_room():
     # The figure grows with what is said, listed and tabled.
     assert plot_height(to.draw(many(8), "comparison").draw()) >= 3.0
     assert to.draw(many(2), "comparison").figure_size[1] == pytest.approx(4.7 + 0.54)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", ["deviation", "diagonal"])
-@pytest.mark.parametrize(("models", "views"), [(1, 1), (2, 1), (8, 1), (1, 10)])
-def test_no_words_overlap_and_nothing_is_cut_off(style, models, views):
-    made = many(models, n=200) if views == 1 else None
-    figure = (to.draw(made, "comparison", style=style) if made else Comparison(style=style)(classwise(views))).draw()
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= -0.01
-    assert box.x1 <= width
-    assert box.y1 <= height
-    texts = list(_words(figure))
-    for i, (label, a) in enumerate(texts):
-        for other, b in texts[:i]:
-            disjoint = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
-            assert disjoint, f"{label!r} meets {other!r}"
-
-
-def test_in_the_diagonal_style_both_axes_have_the_same_scale():
-    figure = to.draw(two(), "comparison", style="diagonal").draw()
-    figure.draw_without_rendering()
-    (x0, y0), (x1, y1) = figure.axes[0].transData.transform([(0, 0), (1, 1)])
-    assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", ["deviation", "diagonal"])
-@pytest.mark.parametrize("models", [2, 4])
-def test_in_small_axes_everything_stays_within(style, models):
-    figure = Figure(figsize=(3.4, 2.9))
-    ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
-    assert to.draw(many(models), "comparison", style=style).draw(ax) is ax
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0) >= 0
-    assert box.x1 <= width
-    assert box.y1 <= height
-    assert not [text for text in ax.texts if text.get_gid() == "side"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("style", ["deviation", "diagonal"])
-@pytest.mark.parametrize(
-    ("p", "y"), [([0.5], [1]), ([0.0], [0]), ([1.0], [1]), ([1.0, 0.0], [0, 1]), ([0.3] * 9, [1] * 4 + [0] * 5)]
-)
-def test_the_smallest_data_can_be_drawn(style, p, y):
-    to.draw({"a": to.Predictions(y, p), "b": to.Predictions(y, p)}, "comparison", style=style).draw()
-    Comparison(style=style)([View(p, y, name="positive")]).draw()
 
 
 @pytest.mark.parametrize("settings", [{"style": "murphy"}, {"bars": "both"}, {"paired": "yes"}, {"level": 0}])

@@ -347,6 +347,8 @@ def test_in_small_axes_everything_stays_within(case, views):
     assert diagram.draw(ax) is ax
     assert_within(figure)
     assert figure.axes == [ax]
+    if views == 1:  # there is no room for numbers beside or in the picture
+        assert not [text.get_text() for text in ax.texts if text.get_gid() in ("side", "numbers")]
 
 
 @pytest.mark.slow

@@ -216,8 +216,8 @@ def test_a_picture_is_enlarged_in_a_dialog_that_escape_closes(open_page: Any, na
         assert dialog.query_selector("img, svg").bounding_box()["width"] > before
         page.keyboard.press("Escape")
         # The browser closes the dialog and returns the focus some time after the key; an error unless it does.
-        page.wait_for_function("() => !document.querySelector('dialog[open]')")
-        page.wait_for_function("e => e === document.activeElement", arg=button)
+        page.wait_for_function("() => !document.querySelector('dialog[open]')", polling=50)
+        page.wait_for_function("e => e === document.activeElement", arg=button, polling=50)
 
 
 @pytest.mark.parametrize("name", ["binary", "ten", "votes"])

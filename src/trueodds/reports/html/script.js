@@ -143,9 +143,11 @@
   var dialog = document.createElement("dialog"), opener = null;
   dialog.setAttribute("aria-label", "Enlarged diagram");
   document.body.appendChild(dialog);
+  // The event comes some time after the browser has closed the dialog and returned the focus, which may have moved on.
   dialog.addEventListener("close", function () {
+    if (dialog.open) return;
     dialog.textContent = "";
-    if (opener) opener.focus();
+    if (opener && document.activeElement === document.body) opener.focus();
   });
   function enlarge(picture, from) {
     opener = from;

@@ -17,7 +17,6 @@ from trueodds.calibrators.cross_validation import row_losses
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.uniform_mixture import mix_with_uniform
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
 KEYS = [
@@ -285,22 +284,6 @@ def test_candidates_are_names_or_rules():
     document = spec.fit_with_report(P, one_hot(y), np.ones(500))[1].to_dict()
     assert [c["method"] for c in document["candidates"]] == ["identity", "temperature", "isotonic"]
     assert spec.settings()["candidates"] == ("temperature", "isotonic")
-
-
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [
-        ({"alpha": 1.5}, "TO203"),
-        ({"folds": 1}, "TO203"),
-        ({"rng": -1}, "TO203"),
-        ({"candidates": "temperature"}, "TO203"),
-        ({"candidates": ("auto",)}, "TO203"),
-        ({"candidates": ("temprature",)}, "TO201"),
-    ],
-)
-def test_settings_that_mean_nothing_are_refused(settings, code):
-    with pytest.raises(InputError, match=code):
-        AutoSpec(**settings)
 
 
 def test_of_many_rows_some_choose_and_all_fit(monkeypatch):

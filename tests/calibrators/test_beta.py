@@ -147,12 +147,6 @@ def test_equal_scores_have_a_finite_answer(parameters):
     assert m.apply(both([0.5]))[0, 1] == pytest.approx(want)
 
 
-@pytest.mark.parametrize("wrong", [{"parameters": "abc"}, {"parameters": None}, {"min_prob": 0}])
-def test_other_settings_are_refused(wrong):
-    with pytest.raises(InputError, match="TO203"):
-        BetaSpec(**wrong)
-
-
 @pytest.mark.parametrize("wrong", [{"a": -0.1}, {"b": None}, {"c": "x"}, {"m": 0.5}])
 def test_a_broken_file_is_refused(wrong):
     document = {"curves": [BetaCurve(1.0, 1.0, 0.0).to_dict() | wrong]}

@@ -12,7 +12,6 @@ from trueodds.calibrators._glm.newton import FALLBACK_RIDGE
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.tallies.softmax_likelihood import softmax_linear
 
@@ -143,9 +142,3 @@ def test_it_undoes_classes_that_are_named_too_often_which_no_temperature_can():
         -np.log(R[np.arange(4000), y]).mean() for R in (first.apply(Q), fit_map(Q, y).apply(Q), powers(P, 1 / 1.5))
     )
     assert both <= truth < temperature  # the truth is one of the maps among which the most likely one is chosen
-
-
-@pytest.mark.parametrize("min_prob", [0, 0.5, "x"])
-def test_a_floor_out_of_range_is_refused(min_prob):
-    with pytest.raises(InputError, match="TO203"):
-        BiasCorrectedTemperatureSpec(min_prob=min_prob)

@@ -178,11 +178,3 @@ def test_groups_of_scores_keep_the_sums():
         (rows.w.sum(), rows.wy.sum(), rows.w @ rows.x)
     )
     assert ScoreCells(rows.x[:10], rows.w[:10], rows.wy[:10]).pool_neighbors().x.tolist() == rows.x[:10].tolist()
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"posterior": 1.0}, {"posterior": 0}, {"prior": True}, {"prior": "x"}, {"min_prob": 0}]
-)
-def test_other_settings_are_refused(wrong):
-    with pytest.raises(InputError, match="TO203"):
-        BoldnessSpec(**wrong)

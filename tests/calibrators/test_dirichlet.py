@@ -197,22 +197,3 @@ def test_a_search_of_the_penalty_over_many_classes_is_refused():
     P, y = draw_predictions(64, 32, 1.0, 0)
     with pytest.raises(InputError, match="TO522"):
         fit(DirichletSpec(penalty="auto"), Predictions(y, P, classes=range(32)))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"penalty": -1},
-        {"penalty": "odir"},
-        {"penalty": np.nan},
-        {"bias_penalty": "auto", "penalty": 1},
-        {"bias_penalty": 0.1},
-        {"shrink": "l2"},
-        {"penalty": 1, "shrink": "l1"},
-        {"penalty": 1, "target": "one"},
-        {"min_prob": 1},
-    ],
-)
-def test_settings_out_of_range_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        DirichletSpec(**settings)

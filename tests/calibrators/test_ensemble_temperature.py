@@ -158,12 +158,6 @@ def test_rows_whose_sum_is_a_little_off_give_rows_that_sum_to_one():
     assert Q.sum() == pytest.approx(1, abs=1e-15)
 
 
-@pytest.mark.parametrize("settings", [{"loss": "mse"}, {"min_prob": 0}, {"min_prob": 0.7}])
-def test_a_setting_out_of_range_is_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        EnsembleTemperatureSpec(**settings)
-
-
 @pytest.mark.parametrize(
     "meddled",
     [

@@ -228,14 +228,6 @@ def test_two_parameters_are_for_two_classes():
         fit_map(P, y, parameters=2)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"on": "logits"}, {"output": "mean"}, {"parameters": 3}, {"parameters": True}, {"min_prob": 0}]
-)
-def test_other_settings_are_refused(wrong):
-    with pytest.raises(InputError, match="TO203"):
-        EvidentialSpec(**wrong)
-
-
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_broken_file_is_refused(k):
     P, y = draw_predictions(40, k, 1.5, 0)

@@ -8,7 +8,6 @@ from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.histogram import HistogramSpec
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
 
@@ -123,9 +122,3 @@ def test_values_scatter_about_the_truth_as_counts_do(partition):
         m = fit_map(both(p), rng.random(1000) < 0.3, 10, partition)
         total += ((m.apply(both(p))[:, 1] - 0.3) ** 2).sum() / 0.21
     assert abs(total - 2000) < 4 * np.sqrt(2 * 2000)
-
-
-@pytest.mark.parametrize("settings", [{"bins": 0}, {"bins": 2.5}, {"partition": "sweep"}, {"bins": "many"}])
-def test_settings_that_mean_nothing_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        HistogramSpec(**settings)

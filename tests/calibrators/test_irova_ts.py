@@ -57,11 +57,6 @@ def test_its_notes_are_those_of_both_parts():
     assert not result.calibration_map.converged
 
 
-def test_a_floor_out_of_range_is_refused():
-    with pytest.raises(InputError, match="TO203"):
-        IrovaTsSpec(min_prob=0)
-
-
 def test_meddled_parameters_are_refused():
     good = fit_map(*draw_predictions(50, 3, 1.5, 3)).to_dict()
     assert isinstance(IrovaTsMap.from_dict(good, 3), IrovaTsMap)

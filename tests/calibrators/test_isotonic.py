@@ -8,7 +8,6 @@ from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec, fit_monotone
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
 
@@ -84,11 +83,6 @@ def test_a_class_without_rows_keeps_its_column():
     result = fit(IsotonicSpec(), Predictions(np.minimum(y, 1), P))
     assert result.predict_proba(P).shape == (60, 3)
     assert "TN501" in [note.code for note in result.notes]
-
-
-def test_another_word_for_between_is_refused():
-    with pytest.raises(InputError, match="TO203"):
-        IsotonicSpec("cubic")
 
 
 @pytest.mark.parametrize("name", ["isotonic", "centered_isotonic", "venn_abers"])

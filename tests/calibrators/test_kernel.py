@@ -163,25 +163,6 @@ def test_votes_are_shares_and_weights_count_as_rows():
     assert kernel(P, y, np.full(50, 0.01)).curves[0].bandwidth == pytest.approx(kernel(P, y).curves[0].bandwidth)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"bandwidth": "scott"},
-        {"bandwidth": 0.001},
-        {"bandwidth": 1.5, "scale": "probability"},
-        {"bandwidth": np.nan},
-        {"bandwidth": True},
-        {"bandwidth": 0.01, "scale": "logit"},
-        {"scale": "log"},
-        {"monotone": 1},
-        {"min_prob": 0.7},
-    ],
-)
-def test_settings_that_cannot_be_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        KernelSpec(**settings)
-
-
 def test_a_saved_map_is_checked_value_by_value():
     P, y = draw_predictions(100, 2, 1.5, 0)
     result = fit(KernelSpec(scale="logit", monotone=True), Predictions(y, P))

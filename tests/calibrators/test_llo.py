@@ -191,12 +191,6 @@ def test_three_classes_are_refused():
         fit(LloSpec(), Predictions(y, P))
 
 
-@pytest.mark.parametrize("min_prob", [0, -1, 0.5, "x", True])
-def test_a_floor_out_of_range_is_refused(min_prob):
-    with pytest.raises(InputError, match="TO203"):
-        LloSpec(min_prob=min_prob)
-
-
 @pytest.mark.parametrize("wrong", [{"tau": None}, {"tau": "x"}, {"gamma": 1e200}, {"n_passes": -1}, {"more": 1}])
 def test_a_broken_file_is_refused(wrong):
     with pytest.raises(InputError, match="TO505"):

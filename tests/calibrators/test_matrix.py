@@ -74,9 +74,3 @@ def test_log_odds_of_two_classes_are_logits_of_the_second():
 def test_auto_does_not_try_it_unasked():
     assert not MatrixSpec().is_suitable(10_000, 3)
     assert "matrix" not in AutoSpec().settings()["candidates"]
-
-
-@pytest.mark.parametrize("settings", [{"logits": "yes"}, {"penalty": -1}, {"shrink": "l2"}, {"min_prob": 0}])
-def test_settings_out_of_range_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        MatrixSpec(**settings)

@@ -127,12 +127,6 @@ def test_one_ulp_above_one_is_one():
     assert m.apply(np.array([[0.0, above_one]])).tolist() == [[0.0, 1.0]]
 
 
-@pytest.mark.parametrize("wrong", [{"on": "probit"}, {"on": None}, {"smooth": "yes"}, {"smooth": 1}, {"min_prob": 0}])
-def test_other_settings_are_refused(wrong):
-    with pytest.raises(InputError, match="TO203"):
-        PlattSpec(**wrong)
-
-
 @pytest.mark.parametrize(
     "wrong", [{"on": "probit"}, {"on": []}, {"slope": None}, {"intercept": "1"}, {"n_passes": 0.5}]
 )

@@ -97,11 +97,6 @@ def test_the_wrapper_hears_of_logits_and_refuses_repeats_and_scores_by_pair():
         RecalibratedClassifier(SVC(decision_function_shape="ovo"), "temperature").fit(X, y)
 
 
-def test_candidates_are_named_once():
-    with pytest.raises(InputError, match="TO203"):
-        CALIBRATORS.make("auto", {"candidates": ["temperature", "temperature"]})
-
-
 def test_costs_with_clusters_are_refused_before_anything_runs():
     P, y = draw_predictions(60, 2, 1.0, 0)
     preds = Predictions(y, P, cluster=np.arange(60) // 2)

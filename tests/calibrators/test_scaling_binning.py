@@ -142,12 +142,6 @@ def test_rows_without_weight_votes_and_an_absent_class():
     assert one.apply(P)[:, 2].max() < 0.1
 
 
-@pytest.mark.parametrize("settings", [{"bins": 0}, {"bins": 2.5}, {"bins": "many"}, {"min_prob": 0}])
-def test_settings_that_mean_nothing_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        ScalingBinningSpec(**settings)
-
-
 @pytest.mark.parametrize("part", ["sigmoid", "steps"])
 @pytest.mark.parametrize("content", [3, [], {}])
 def test_a_saved_curve_that_is_none_is_refused(part, content):

@@ -188,11 +188,3 @@ def test_a_saved_grid_that_cannot_be_is_refused(changed):
     SimplexHistogramMap.from_dict(saved("simplex-grid"), 3)
     with pytest.raises(InputError, match="TO505"):
         SimplexHistogramMap.from_dict(saved("simplex-grid", **changed), 3)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"partition": "uniform"}, {"min_size": 0}, {"min_size": 2.5}, {"bins": 0}, {"bins": 10**9}]
-)
-def test_settings_that_mean_nothing_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        SimplexHistogramSpec(**settings)

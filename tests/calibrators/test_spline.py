@@ -396,28 +396,6 @@ def test_the_knots_that_were_used_are_read_back():
     assert SplineSpec(knots=5).settings()["knots"] == 5
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"kind": "cubic"},
-        {"knots": 2},
-        {"knots": 101},
-        {"knots": 6.0},
-        {"knots": True},
-        {"penalty": 0},
-        {"penalty": -1.0},
-        {"penalty": np.inf},
-        {"penalty": "gcv"},
-        {"penalty": True},
-        {"kind": "gupta", "penalty": 1.0},
-        {"min_prob": 0},
-    ],
-)
-def test_settings_that_cannot_be_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        SplineSpec(**settings)
-
-
 @pytest.mark.parametrize("kind", ["natural", "gupta"])
 def test_a_saved_map_is_checked_value_by_value(kind):
     P, y = draw_predictions(200, 2, 1.5, 0)

@@ -11,7 +11,6 @@ from trueodds.calibrators._glm.log_linear import scaled_penalty
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.structured import StructuredMap, StructuredSpec, temper_and_mix
 from trueodds.calibrators.temperature import TemperatureSpec
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
 
@@ -134,9 +133,3 @@ def test_many_classes_go_without_the_curvature(monkeypatch):
 def test_what_it_says_of_itself():
     m = StructuredMap(0.5, 0.01, np.array([0.9, 1.25]), np.array([-0.2, 0.2]))
     assert m.describe() == "T = 2.00, then slopes 0.9 to 1.25, biases -0.2 to 0.2"
-
-
-@pytest.mark.parametrize("settings", [{"form": "tensor"}, {"penalty": -1}, {"penalty": "auto"}, {"min_prob": 0}])
-def test_settings_out_of_range_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        StructuredSpec(**settings)

@@ -8,7 +8,6 @@ from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import MAX_BETA, MIN_BETA, TemperatureMap, TemperatureSpec, minimize_beta
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.tallies.softmax_likelihood import softmax_linear
 
@@ -138,9 +137,3 @@ def test_a_fit_over_batches_is_the_fit_of_all():
 def test_the_map_with_beta_one_changes_nothing():
     P = draw_predictions(50, 4, 1.0, 7)[0]
     assert TemperatureMap(1.0).apply(P) == pytest.approx(P, abs=1e-15)
-
-
-@pytest.mark.parametrize("min_prob", [0, -1, 0.5, "x", True])
-def test_a_floor_out_of_range_is_refused(min_prob):
-    with pytest.raises(InputError, match="TO203"):
-        TemperatureSpec(min_prob=min_prob)

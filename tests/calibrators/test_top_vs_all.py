@@ -161,12 +161,6 @@ def test_always_right_and_never_right_end_at_the_range_and_say_so():
     ]
 
 
-@pytest.mark.parametrize("calibrator", ["auto", "top_vs_all", 3, TopVsAllSpec()])
-def test_what_cannot_calibrate_one_probability_is_refused(calibrator):
-    with pytest.raises(InputError, match="TO203"):
-        TopVsAllSpec(calibrator)
-
-
 def test_an_unknown_name_lists_the_near_ones():
     with pytest.raises(InputError, match="isotonic"):
         TopVsAllSpec("isotonnic")

@@ -155,12 +155,3 @@ def test_slopes_below_zero_and_few_rows_are_noted():
 def test_auto_tries_it_with_few_classes_only():
     assert VectorSpec().is_suitable(1000, 30)
     assert not VectorSpec().is_suitable(1000, 31)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"penalty": -1}, {"penalty": "x"}, {"penalty": True}, {"penalty": np.inf}, {"logits": 1}, {"min_prob": 0}],
-)
-def test_settings_out_of_range_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        VectorSpec(**settings)

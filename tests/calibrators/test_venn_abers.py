@@ -249,9 +249,3 @@ def test_a_saved_map_of_another_kind_is_refused(bad):
     P, y = draw_predictions(60, 2, 2.0, 11)
     with pytest.raises(InputError, match="TO505"):
         VennAbersMap.from_dict({**fit_map(P, y).to_dict(), **bad}, 2)
-
-
-@pytest.mark.parametrize("multiclass", ["ovr", "", None, 1])
-def test_another_word_for_multiclass_is_refused(multiclass):
-    with pytest.raises(InputError, match="TO203"):
-        VennAbersSpec(multiclass)

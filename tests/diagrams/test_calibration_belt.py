@@ -241,22 +241,6 @@ def test_the_smallest_p_comes_first_and_only_drawn_views_have_belts():
     assert "TN245" in codes(crowd)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"levels": [95]},
-        {"levels": []},
-        {"levels": [0.5, 0.6, 0.7, 0.8, 0.9]},
-        {"max_degree": 0},
-        {"fitted": 1},
-        {"min_prob": 0.7},
-    ],
-)
-def test_unknown_settings_are_refused(wrong):
-    with pytest.raises(InputError, match="TO203"):
-        CalibrationBelt(**wrong)
-
-
 def test_level_is_one_of_levels():
     preds = to.Predictions([0, 1, 1, 0, 1, 0] * 9, [0.2, 0.7, 0.8, 0.4, 0.5, 0.3] * 9)
     assert to.draw(preds, "calibration_belt", level=0.9).settings["levels"] == (0.9,)

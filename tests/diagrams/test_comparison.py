@@ -340,9 +340,3 @@ def test_eight_models_leave_the_marks_their_room():
     # The figure grows with what is said, listed and tabled.
     assert plot_height(to.draw(many(8), "comparison").draw()) >= 3.0
     assert to.draw(many(2), "comparison").figure_size[1] == pytest.approx(4.7 + 0.54)
-
-
-@pytest.mark.parametrize("settings", [{"style": "murphy"}, {"bars": "both"}, {"paired": "yes"}, {"level": 0}])
-def test_wrong_settings_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        Comparison(**settings)

@@ -127,26 +127,6 @@ def test_draws_are_seeded_and_as_many_as_requested():
     assert "200 draws of labels and rows" in make(0, resamples=200, redraw="both").panels["band_method"][0]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"band": "ribbon"},
-        {"style": "diagonal"},
-        {"score": "spherical"},
-        {"how": "exact"},
-        {"redraw": "none"},
-        {"level": 90},
-        {"resamples": 10},
-        {"resamples": 99.5},
-        {"bins": 0},
-        {"band": None, "how": "discrete"},
-    ],
-)
-def test_unknown_settings_are_refused(wrong):
-    with pytest.raises(InputError, match="TO203"):
-        Corp(**wrong)
-
-
 def test_a_lens_of_vectors_is_refused():
     with pytest.raises(InputError, match="TO205"):
         Corp()([View(np.full((3, 3), 1 / 3), np.eye(3), name="canonical")])

@@ -238,12 +238,6 @@ def test_the_most_surprising_view_comes_first_and_only_drawn_views_have_lines():
     assert diagram.finding.startswith("bad: steepest segment at 90")
 
 
-@pytest.mark.parametrize("level", [0, 1, 95, True])
-def test_a_level_that_is_none_is_refused(level):
-    with pytest.raises(InputError, match="TO203"):
-        Cumulative(level=level)
-
-
 def test_a_lens_of_vectors_is_refused():
     with pytest.raises(InputError, match="TO205"):
         Cumulative()([View(np.full((3, 3), 1 / 3), np.eye(3), name="canonical")])

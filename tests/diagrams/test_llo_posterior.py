@@ -201,14 +201,6 @@ def test_a_min_prob_that_moves_probabilities_is_noted():
     assert "TN502" in codes(LloPosterior(resolution=3, min_prob=1e-4)([view]))
 
 
-@pytest.mark.parametrize(
-    "settings", [{"posteriors": (1.0,)}, {"prior": 0}, {"resolution": 1}, {"resolution": True}, {"min_prob": 0.7}]
-)
-def test_a_setting_without_meaning_is_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        LloPosterior(**settings)
-
-
 def test_a_joint_view_is_refused():
     with pytest.raises(InputError, match="TO205"):
         LloPosterior()([View([[0.2, 0.3, 0.5]], [[0, 0, 1]], name="canonical")])

@@ -249,15 +249,6 @@ def test_zeros_are_floored_with_a_note():
     assert "TN502" in codes(MclloParameters(min_prob=1e-3)([view]))
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"level": 1}, {"min_prob": 0}, {"baseline": 1.5}, {"ellipses": "yes"}, {"classes": "abc"}],
-)
-def test_a_setting_without_meaning_is_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        MclloParameters(**settings)
-
-
 def test_a_name_for_each_class():
     with pytest.raises(InputError, match="TO203"):
         MclloParameters(classes=["one", "two"])([honest(0)])

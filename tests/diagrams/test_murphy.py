@@ -435,25 +435,6 @@ def test_an_infinite_log_loss_has_no_mark_and_is_noted():
     assert len(marks(diagram.draw().axes[0], "marks")) == 1
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"thresholds": 1},
-        {"thresholds": True},
-        {"thresholds": [0.2, 1.2]},
-        {"thresholds": "many"},
-        {"thresholds": []},
-        {"resamples": 98},
-        {"style": "triptych"},
-        {"band": "both"},
-        {"level": 1},
-    ],
-)
-def test_wrong_settings_are_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        Murphy(**settings)
-
-
 def test_what_is_drawn_is_the_table():
     diagram = to.draw(two(), "murphy", parts=True, **QUICK)
     ax = diagram.draw().axes[0]

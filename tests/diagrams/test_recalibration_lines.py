@@ -156,14 +156,6 @@ def test_separated_outcomes_are_noted_and_drawn():
     diagram.draw()
 
 
-@pytest.mark.parametrize(
-    "settings", [{"posteriors": [2]}, {"prior": 1}, {"min_prob": 0}, {"baseline": "a"}, {"classes": 3}]
-)
-def test_a_setting_without_meaning_is_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        RecalibrationLines(**settings)
-
-
 def test_what_is_drawn_is_the_table_and_outcomes_differ_by_color_and_by_dash():
     diagram = RecalibrationLines()([biased(4, 200)])
     ax = diagram.draw().axes[0]

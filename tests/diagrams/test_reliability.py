@@ -260,24 +260,6 @@ def test_settings_are_words(name):
         DIAGRAMS.make(name, {"binz": 4})
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"level": 1},
-        {"level": True},
-        {"style": "modern"},
-        {"bars": "error"},
-        {"by": "hand"},
-        {"interval": "wald"},
-        {"resamples": 0},
-        {"simultaneous": "yes"},
-    ],
-)
-def test_a_setting_without_meaning_is_refused(settings):
-    with pytest.raises(InputError, match="TO203"):
-        Reliability(**settings)
-
-
 @pytest.mark.parametrize("recipe", [Reliability(), Reliability(bars=None), ConfidenceHistogram()])
 def test_the_json_is_strict(recipe):
     diagram = recipe([View([0.2, 0.9], [0, 1], name="positive")])

@@ -507,26 +507,6 @@ def test_what_the_curve_is_not_is_noted():
     assert "TN258" not in codes(ReliabilityCurve(scale="probability", bandwidth=0.002)([view()]))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"band": "honest"},
-        {"level": 90},
-        {"simultaneous": "yes"},
-        {"bandwidth": "scott"},
-        {"bandwidth": 0.01},  # of log odds at least .02
-        {"scale": "log"},
-        {"range": "0.5"},
-        {"resamples": 50},
-        {"resamples": 99.5},
-        {"bins": 0},
-    ],
-)
-def test_unknown_settings_are_refused(wrong):
-    with pytest.raises(InputError, match="TO203"):
-        ReliabilityCurve(**wrong)
-
-
 # Pictures
 
 

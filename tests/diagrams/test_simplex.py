@@ -406,12 +406,6 @@ def test_settings_are_read_back_and_the_table_is_strict_json():
     assert str(diagram).startswith("simplex · 16 cells · n=600")
 
 
-@pytest.mark.parametrize("wrong", [{"ellipses": "yes"}, {"simultaneous": 2}, {"level": 95}])
-def test_a_setting_without_meaning_is_refused(wrong):
-    with pytest.raises(InputError, match="TO203"):
-        Simplex(**wrong)
-
-
 def test_a_p_value_of_the_level_itself_is_beyond_it():
     cells = SimpleNamespace(columns={"cell": np.arange(2), "pvalue": np.array([0.1, 0.5])})
     (table,) = add_holm_pvalues([cells], 0.9, simultaneous=False)

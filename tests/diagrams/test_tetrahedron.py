@@ -78,12 +78,6 @@ def test_another_number_of_outcomes_is_refused(k, suggestion):
         to.draw(preds(50, k=k), "tetrahedron", lens="canonical")
 
 
-@pytest.mark.parametrize("wrong", [{"azimuth": "left"}, {"elevation": 91}, {"azimuth": float("nan")}, {"level": 1}])
-def test_a_setting_without_meaning_is_refused(wrong):
-    with pytest.raises(InputError, match="TO203"):
-        Tetrahedron(**wrong)
-
-
 # Projection
 
 

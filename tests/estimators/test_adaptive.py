@@ -310,24 +310,6 @@ def test_a_tally_gives_the_average_error_of_its_rows() -> None:
         assert b == pytest.approx(a, abs=2 / 3840 + 0.02)  # ranges end on cells: a row or two change sides
 
 
-@pytest.mark.parametrize(
-    ("estimator_type", "settings"),
-    [
-        (ThresholdedError, {"threshold": 1.0}),
-        (ThresholdedError, {"threshold": -0.1}),
-        (ThresholdedError, {"threshold": "K"}),
-        (ThresholdedError, {"threshold": True}),
-        (ThresholdedError, {"normalize": "rows"}),
-        (ThresholdedError, {"partition": "equal-mass"}),
-        (AdaptiveError, {"partition": 15}),
-        (AverageError, {"order": 0.5}),
-    ],
-)
-def test_settings_that_are_none_are_refused(estimator_type: Any, settings: dict[str, Any]) -> None:
-    with refused("TO203"):
-        estimator_type(**settings)
-
-
 def test_what_has_no_meaning_together_is_refused() -> None:
     joint = View([[0.5, 0.3, 0.2]], [[1, 0, 0]])
     for estimator in (AdaptiveError(), ThresholdedError()):

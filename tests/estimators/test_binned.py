@@ -289,25 +289,6 @@ def test_bins_of_few_rows_are_noted() -> None:
     assert BinnedError()(View([0.9] * 10, [1] * 10)).notes == ()
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"order": 0.5},
-        {"order": float("nan")},
-        {"order": "2"},
-        {"distance": "euclid"},
-        {"min_count": 0},
-        {"min_count": 2.5},
-        {"min_count": True},
-        {"partition": "uniform"},
-        {"partition": 15},
-    ],
-)
-def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
-    with refused("TO203"):
-        BinnedError(**settings)
-
-
 def test_the_registry_makes_estimators_from_words() -> None:
     assert ESTIMATORS.make("ece", {}) == BinnedError()
     assert ESTIMATORS.make("ece", {"bins": 10}) == BinnedError(Uniform(10))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -220,12 +219,6 @@ def test_a_vector_per_row_is_refused_and_classwise_is_advised() -> None:
         to.measure(preds, "corp", lens="canonical", interval=None)
     assert "classwise" in refusal.value.fix
     assert to.measure(preds, "corp", lens="classwise", interval=None).value == pytest.approx((0.01 * 2 + 0.04) / 3)
-
-
-@pytest.mark.parametrize("score", ["spherical", "Brier", 1, None, ["brier"]])
-def test_an_unknown_score_is_refused(score: Any) -> None:
-    with pytest.raises(InputError, match="TO203"):
-        Corp(score)
 
 
 def test_a_full_answer_carries_interval_floor_and_parts() -> None:

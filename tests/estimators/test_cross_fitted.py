@@ -227,25 +227,6 @@ def test_all_right_and_all_wrong() -> None:
     assert CrossFitted().value(View(1.0 - y, y)) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [
-        ({"calibrator": "magic"}, "TO201"),
-        ({"folds": 1}, "TO203"),
-        ({"folds": 2.5}, "TO203"),
-        ({"fit_on": "all"}, "TO203"),
-        ({"rng": -1}, "TO203"),
-        ({"rng": np.random.default_rng(0)}, "TO203"),
-        ({"distance": "kl"}, "TO203"),
-        ({"distance": "lp:0.5"}, "TO203"),
-        ({"distance": "lp:x"}, "TO203"),
-    ],
-)
-def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], code: str) -> None:
-    with refused(code):
-        CrossFitted(**settings)
-
-
 def test_cells_of_many_rows_are_refused() -> None:
     view = View([0.2, 0.3], [0, 1]).pool(np.array([0, 0]), 1)
     with refused("TO205"):

@@ -16,7 +16,7 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS, debiased
@@ -395,20 +395,6 @@ def test_without_a_pair_of_rows_there_is_no_number_and_a_note() -> None:
 def test_edge_data_give_a_number(view: View, square: float) -> None:
     assert DebiasedL2().signed_value(view) == pytest.approx(square, abs=1e-14)
     assert DebiasedL1().value(view) == pytest.approx(square**0.5, abs=1e-14)  # no scatter, nothing to take off
-
-
-@pytest.mark.parametrize(
-    ("estimator_type", "settings"),
-    [
-        (DebiasedL2, {"form": "sun"}),
-        (DebiasedL2, {"partition": "uniform"}),
-        (DebiasedL2, {"partition": Sweep()}),
-        (DebiasedL1, {"partition": Sweep()}),
-    ],
-)
-def test_settings_that_are_none_are_refused(estimator_type: Any, settings: dict[str, Any]) -> None:
-    with refused("TO203"):
-        estimator_type(**settings)
 
 
 def test_a_vector_per_row_is_refused() -> None:

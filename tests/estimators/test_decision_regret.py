@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -340,27 +338,6 @@ def test_costs_choose_between_the_worst_decision_and_one() -> None:
     assert isinstance(ESTIMATORS.make("decision_regret", {"bins": 5}), DecisionRegret)
     assert isinstance(ESTIMATORS.make("decision_regret", {"cost": COST, "folds": 3}), CostRegret)
     assert isinstance(ESTIMATORS.make("decision_regret", {"cost": None}), DecisionRegret)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"cost": COST, "bins": 5},
-        {"calibrator": "isotonic"},
-        {"cost": [1, 2]},
-        {"cost": [[1, 2], [3]]},
-        {"cost": [[0, np.inf], [1, 0]]},
-        {"cost": "high"},
-    ],
-)
-def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any]) -> None:
-    with refused("TO203"):
-        ESTIMATORS.make("decision_regret", settings)
-
-
-def test_a_word_is_no_partition_of_an_instance() -> None:
-    with refused("TO203"):
-        DecisionRegret("equal-mass")  # type: ignore[arg-type]
 
 
 def test_costs_that_do_not_fit_the_outcomes_are_refused() -> None:

@@ -355,28 +355,6 @@ def test_measured_with_interval_and_floor_and_its_bandwidth() -> None:
     assert measure(preds, "ece_kde", resamples=200, rng=0) == estimate
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"bandwidth": "scott"},
-        {"bandwidth": 0},
-        {"bandwidth": 0.001},
-        {"bandwidth": 2},
-        {"bandwidth": True},
-        {"bandwidth": float("nan")},
-        {"kernel": "box"},
-        {"range": "0..1"},
-        {"order": 0.5},
-        {"order": "1"},
-        {"min_density": 0},
-        {"min_density": 1},
-    ],
-)
-def test_a_setting_that_cannot_be_is_refused(settings: dict[str, Any]) -> None:
-    with refused("TO203"):
-        KernelDensityError(**settings)
-
-
 def test_a_view_without_meaning_is_refused() -> None:
     three = Predictions([0, 1, 2], [[0.2, 0.3, 0.5]] * 3)
     (joint,) = as_lens("canonical").views(three)

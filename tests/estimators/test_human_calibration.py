@@ -334,18 +334,6 @@ def test_cells_and_tallies_hold_no_votes(estimator: VoteMean) -> None:
 # Settings and data at the edge
 
 
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("entce", {"signed": "yes"}), ("entce", {"signed": 1}), ("entce", {"base": 10}), ("entce", {"base": "nats"}),
-        ("entce", {"correction": "chao"}), ("rankcs", {"ties": "broken"}), ("rankcs", {"ties": None}),
-    ],
-)  # fmt: skip
-def test_settings_that_are_none_are_refused(name: str, settings: dict[str, Any]) -> None:
-    with refused("TO203"):
-        ESTIMATORS.make(name, settings)
-
-
 def test_settings_are_read_back_from_what_ran() -> None:
     view = canonical(voted(20, 3, 12))
     assert ESTIMATORS.make("entce", {"base": 2})(view).settings == {"signed": False, "base": "2", "correction": None}

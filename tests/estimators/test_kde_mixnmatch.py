@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests import reference
-from tests.data.refused import refused
 from trueodds import Predictions, measure, test
 from trueodds.core.typing import Array
 from trueodds.estimators.kde_mixnmatch import MixNMatchError
@@ -233,12 +232,6 @@ def test_weights_count_by_their_effective_sample_size() -> None:
     assert MixNMatchError().value(View(p, y, 5.0 * w)) == pytest.approx(
         MixNMatchError().value(View(p, y, w)), rel=1e-12
     )
-
-
-@pytest.mark.parametrize("order", [0, 0.5, np.inf, float("nan"), "1", True])
-def test_an_order_that_cannot_be_is_refused(order: Any) -> None:
-    with refused("TO203"):
-        MixNMatchError(order)
 
 
 def test_events_of_almost_no_weight_do_not_divide_by_a_density_of_zero() -> None:

@@ -218,12 +218,6 @@ def test_a_bandwidth_that_is_none_is_refused(estimator_type: Any, bandwidth: Any
         estimator_type(bandwidth)
 
 
-@pytest.mark.parametrize("form", ["plug-in", "unbiassed", None, 1])
-def test_a_form_that_is_none_is_refused(form: Any) -> None:
-    with refused("TO203"):
-        MeanEmbeddingError(form=form)
-
-
 @pytest.mark.parametrize("estimator", [LaplaceError(), MeanEmbeddingError(), UNBIASED, WEIGHTED])
 def test_a_vector_per_row_is_refused(estimator: DistinctScoreError) -> None:
     with refused("TO205", estimator.name, fix="confidence"):

@@ -349,25 +349,6 @@ def test_a_confidence_below_one_k_th_by_rounding_is_in_the_first_bin() -> None:
     assert LinearBinError(4, range="1/K").value(View([below], [1], classes=3)) == pytest.approx(2 / 3, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"bins": 0},
-        {"bins": 2.5},
-        {"bins": True},
-        {"bins": "many"},
-        {"base": "sweep"},
-        {"range": "K"},
-        {"mapping": "linear"},
-        {"weights": "kernel"},
-        {"closed": "both"},
-    ],
-)
-def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
-    with refused("TO203"):
-        LinearBinError(**settings)
-
-
 def test_what_has_no_meaning_together_is_refused() -> None:
     with refused("TO205"):
         LinearBinError(mapping="one-bin", weights="swapped")

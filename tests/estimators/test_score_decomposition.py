@@ -385,24 +385,6 @@ def test_the_decomposition_is_read_back() -> None:
     assert LogLoss(0.01, decomposition=CR)(View([0.2, 0.4], [0, 1])).settings["min_prob"] == 0.01
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "code"),
-    [
-        ("brier", {"decomposition": "murphey"}, "TO203"),
-        ("brier", {"decomposition": "corp"}, "TO203"),
-        ("brier", {"decomposition": 3}, "TO203"),
-        ("log_loss", {"decomposition": "murphy"}, "TO203"),
-        ("brier", {"decomposition": "murphy", "bins": 0}, "TO203"),
-        ("brier", {"bins": 10}, "TO202"),
-        ("log_loss", {"partition": "distinct"}, "TO202"),
-        ("brier", {"decomposition": "murphy", "order": 2}, "TO202"),
-    ],
-)
-def test_settings_that_are_none_are_refused(name: str, settings: dict[str, Any], code: str) -> None:
-    with refused(code):
-        ESTIMATORS.make(name, settings)
-
-
 def test_a_partition_is_no_word_in_the_constructor() -> None:
     with refused("TO203", "'uniform'"):
         Brier(decomposition="murphy", partition="uniform")  # type: ignore[arg-type]

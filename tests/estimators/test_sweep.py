@@ -10,9 +10,7 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
@@ -277,11 +275,3 @@ def test_draws_beyond_4096_scores_share_cells_and_the_value_does_not() -> None:
     assert isinstance(one, DistinctScores)
     assert one.size <= 4096
     assert one.value() == pytest.approx(sweep_bin_by_bin(view, "equal-mass", 2)[0], rel=1e-10)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"base": "sweep"}, {"base": EqualMass(3)}, {"order": 0.5}, {"order": "2"}, {"order": np.nan}]
-)
-def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
-    with refused("TO203"):
-        SweepError(**settings)

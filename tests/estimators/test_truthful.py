@@ -175,20 +175,6 @@ def test_half_precision_is_computed_in_double() -> None:
     assert Truthful().value(View(p, y)) == pytest.approx(Truthful().value(View(p.astype(float), y)), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [
-        ({"form": "two"}, "TO203"),
-        ({"bins": 10}, "TO203"),
-        ({"form": "quantile", "bins": 0}, "TO203"),
-        ({"form": "quantile", "bins": "many"}, "TO203"),
-    ],
-)
-def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], code: str) -> None:
-    with refused(code):
-        Truthful(**settings)
-
-
 def test_a_vector_per_row_is_refused() -> None:
     view = View(np.full((2, 3), 1 / 3), np.eye(3)[:2])
     for error in (Truthful(), Truthful("quantile")):

@@ -217,12 +217,6 @@ def test_a_utility_that_pays_the_same_whatever_comes_is_noted() -> None:
     assert UtilityError().notes(view) == []
 
 
-@pytest.mark.parametrize("utility", ["bottom", "top-0", "class:x", [1], [], [[1, 2], [3]], [1, np.nan], 3, None])
-def test_utilities_that_mean_nothing_are_refused(utility: Any) -> None:
-    with refused("TO203"):
-        UtilityError(utility)
-
-
 def test_costs_that_mean_nothing_are_refused() -> None:
     with refused("TO203"):
         UtilityError(cost=[1, 2])

@@ -161,20 +161,6 @@ def test_the_same_seed_gives_the_same_verdict():
     assert verdict(preds, "confidence", seed=3) == verdict(preds, "confidence", seed=3)
 
 
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [
-        ({"redraw": "rows"}, "TO203"),
-        ({"resamples": 0}, "TO203"),
-        ({"resample": 9}, "TO202"),
-        ({"statistic": "ecee"}, "TO201"),
-    ],
-)
-def test_settings_are_checked(settings, code):
-    with pytest.raises(InputError, match=code):
-        TESTS.make("consistency", settings)
-
-
 def test_clusters_refuse_the_scheme_that_draws_single_rows():
     rng = np.random.default_rng(13)
     preds = Predictions(rng.integers(0, 2, 40), rng.random(40), cluster=np.arange(40) // 2)

@@ -230,11 +230,3 @@ def test_a_tally_gives_nearly_the_statistic_of_the_rows():
     preds = to.Predictions((rng.random(3000) < p**1.2).astype(int), p)
     exact, tallied = (to.test(preds, "cox", mode=mode) for mode in ("exact", "tally"))
     assert tallied.statistic == pytest.approx(exact.statistic, rel=2e-3)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"part": "both"}, {"form": "wald"}, {"min_prob": 0.6}, {"min_prob": -1}, {"min_prob": True}]
-)
-def test_settings_that_cannot_be_are_refused(settings):
-    with pytest.raises(to.InputError, match="TO203"):
-        Cox(**settings)

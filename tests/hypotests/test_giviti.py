@@ -160,15 +160,6 @@ def test_separation_is_noted_and_redraws_take_no_fit():
     assert 0.01 <= monte_carlo.pvalue <= 1
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"fitted": 1}, {"max_degree": 0}, {"max_degree": 1, "fitted": True}, {"max_degree": 2.5}, {"form": "x"}],
-)
-def test_settings_that_cannot_be_are_refused(settings):
-    with pytest.raises(to.InputError, match="TO203"):
-        GiViTI(**settings)
-
-
 @pytest.mark.parametrize("level", [0.8, 0.95])
 @pytest.mark.parametrize("name", ["hockey_x", "g2_300"])
 def test_the_belt_is_that_of_givitir(name, level):

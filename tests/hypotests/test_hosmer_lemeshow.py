@@ -5,7 +5,6 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from tests.data.refused import refused
 from trueodds.core.errors import InputError
 from trueodds.hypotests.hosmer_lemeshow import HosmerLemeshow
 from trueodds.lenses.view import View
@@ -329,12 +328,6 @@ def test_the_default_keeps_its_level_on_sharp_predictions():
 def test_fitted_that_is_no_boolean_is_refused_by_its_code(value):
     with pytest.raises(InputError, match=r"TO203.*fitted must be True or False"):
         HosmerLemeshow(fitted=value)
-
-
-@pytest.mark.parametrize("null", [np.array([]), np.array(["auto", "redraw"]), 1, "exact"])
-def test_a_null_distribution_is_checked_before_it_is_compared(null) -> None:
-    with refused("TO203"):
-        HosmerLemeshow(null=null)
 
 
 @pytest.mark.parametrize("p", [5e-324, 1e-310])

@@ -249,14 +249,6 @@ def test_a_tally_gives_nearly_the_statistic_of_the_rows():
     assert tallied.statistic == pytest.approx(exact.statistic, rel=2e-3)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"form": "rao"}, {"min_prob": 0.6}, {"min_prob": True}, {"baseline": "cat"}, {"baseline": True}]
-)
-def test_settings_that_cannot_be_are_refused(settings):
-    with pytest.raises(to.InputError, match="TO203"):
-        Mcllo(**settings)
-
-
 def test_a_baseline_beyond_the_classes_is_refused():
     with pytest.raises(to.InputError, match="TO203"):
         Mcllo(baseline=3).evaluate(drawn(10, 3, 0))

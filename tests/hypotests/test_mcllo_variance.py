@@ -234,21 +234,6 @@ def test_clusters_with_redraws_flip_signs_as_before():
     assert verdict.settings["variance"] == "model"
 
 
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [
-        ({"variance": "sandwich"}, "TO203"),
-        ({"prior": 1}, "TO203"),
-        ({"prior": True}, "TO203"),
-        ({"baselines": 3}, "TO203"),
-        ({"null": "redraw", "variance": "empirical"}, "TO205"),
-    ],
-)
-def test_settings_without_meaning_are_refused(settings, code):
-    with refused(code):
-        Mcllo(**settings)
-
-
 def test_a_variance_of_single_rows_is_refused_where_there_are_none():
     rng = np.random.default_rng(8)
     p = rng.random(500)

@@ -81,7 +81,7 @@ def test_an_interval_starts_at_0_beside_a_test_that_does_not_reject_and_says_so(
     assert "(folded-normal, 0.01 to 0.08)" in estimate.notes[0].text
 
 
-def omnibus_a_vector_that_is_not_rejected_only_the_upper_limit_is_raised() -> None:
+def test_a_vector_that_is_not_rejected_only_the_upper_limit_is_raised() -> None:
     errors = [error("confidence", 0.10, 0.08, 0.12), error("canonical", 0.09, 0.0, 0.11)]
     tests = [omnibus("confidence", 0.001), omnibus("canonical", 0.2)]
     canonical = by_lens(errors, tests, 3)["canonical"]

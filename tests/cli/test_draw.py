@@ -47,6 +47,23 @@ def test_without_each_several_files_are_one_table(workdir):
     assert json.loads((workdir / "r.json").read_text(encoding="utf-8"))["panels"]["n"] == [600]
 
 
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        ("llo_posterior --lens class:1 --set resolution=5", {"resolution": 5}),
+        ("recalibration_lines --lens class:1 --set posteriors=[0.9]", {"posteriors": [0.9]}),
+        ("mcllo_parameters --level 0.9", {"level": 0.9}),
+    ],
+)
+def test_a_diagram_of_parameters_is_a_picture_with_its_settings(workdir, words, settings):
+    for name in ("a.png", "a.json"):
+        result = ran("draw", "after.csv", "--diagram", *words.split(), "--out", name)
+        assert result.exit_code == 0, result.output
+    assert (workdir / "a.png").read_bytes().startswith(b"\x89PNG")
+    written = json.loads((workdir / "a.json").read_text(encoding="utf-8"))["settings"]
+    assert settings.items() <= written.items()
+
+
 def test_two_models_of_one_name_are_refused(workdir):
     (workdir / "old").mkdir()
     (workdir / "old" / "after.csv").write_text((workdir / "after.csv").read_text(encoding="utf-8"), encoding="utf-8")

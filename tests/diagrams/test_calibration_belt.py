@@ -254,11 +254,6 @@ def test_a_fit_on_these_rows_with_two_scores_leaves_nothing_and_that_is_refused(
         CalibrationBelt(fitted=True)([View([0.2, 0.2, 0.5, 0.5], [0, 1, 1, 0], name="positive")])
 
 
-def test_a_lens_of_vectors_is_refused():
-    with pytest.raises(InputError, match="TO205"):
-        CalibrationBelt()([View(np.full((3, 3), 1 / 3), np.eye(3), name="canonical")])
-
-
 def test_what_is_drawn_is_the_table():
     diagram = CalibrationBelt()([miscalibrated_view()])
     ax = diagram.draw().axes[0]

@@ -127,11 +127,6 @@ def test_draws_are_seeded_and_as_many_as_requested():
     assert "200 draws of labels and rows" in make(0, resamples=200, redraw="both").panels["band_method"][0]
 
 
-def test_a_lens_of_vectors_is_refused():
-    with pytest.raises(InputError, match="TO205"):
-        Corp()([View(np.full((3, 3), 1 / 3), np.eye(3), name="canonical")])
-
-
 def test_where_it_is_miscalibrated_is_put_in_words():
     # Says .1 and .8 to 500 rows each; .3 and .5 of them come, and .5 of 10 in the middle.
     p, y = np.repeat([0.1, 0.5, 0.8], [500, 10, 500]), np.zeros(1010)

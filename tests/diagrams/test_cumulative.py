@@ -7,7 +7,6 @@ import trueodds as to
 from tests import reference
 from tests.diagrams.artists import name_of
 from tests.diagrams.test_drawing import classwise, marks
-from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_range
 from trueodds.diagrams.cumulative import (
     MAX_VERTICES,
@@ -236,11 +235,6 @@ def test_the_most_surprising_view_comes_first_and_only_drawn_views_have_lines():
     assert (np.diff(x) <= 0).all()
     assert "TN245" in codes(diagram)
     assert diagram.finding.startswith("bad: steepest segment at 90")
-
-
-def test_a_lens_of_vectors_is_refused():
-    with pytest.raises(InputError, match="TO205"):
-        Cumulative()([View(np.full((3, 3), 1 / 3), np.eye(3), name="canonical")])
 
 
 def test_what_is_drawn_is_the_table():

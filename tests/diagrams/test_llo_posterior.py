@@ -6,13 +6,11 @@ import io
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import trueodds as to
 from tests.diagrams.artists import name_of
 from tests.reference import frame, golden
-from trueodds.core.errors import InputError
 from trueodds.diagrams.llo_likelihood import LloLikelihood
 from trueodds.diagrams.llo_posterior import LloPosterior
 from trueodds.lenses.view import View
@@ -125,14 +123,6 @@ def test_a_prior_moves_the_posterior_by_its_log_odds():
     assert b - a == pytest.approx(logit(0.1), abs=1e-9)
 
 
-def test_a_weight_of_two_is_two_rows_and_order_is_irrelevant():
-    view = biased(4, 150)
-    twice = LloPosterior(resolution=4)([View(np.tile(view.p, 2)[::-1], np.tile(view.y, 2)[::-1], name="positive")])
-    weighted = LloPosterior(resolution=4)([View(view.p, view.y, np.full(150, 2.0), name="positive")])
-    for name in ("delta", "gamma", "posterior", "loglik"):
-        np.testing.assert_allclose(weighted.table[name], twice.table[name], rtol=1e-7, atol=1e-12)
-
-
 @pytest.mark.parametrize(("p", "y"), [([0.2, 0.4, 0.6, 0.8], [0, 0, 1, 1]), ([0.5] * 4, [0, 1, 0, 1]), ([0.5], [1])])
 def test_where_nothing_finite_is_best_the_picture_is_empty_and_says_so(p, y):
     diagram = LloPosterior()([View(p, y, name="positive")])
@@ -201,11 +191,6 @@ def test_a_min_prob_that_moves_probabilities_is_noted():
     assert "TN502" in codes(LloPosterior(resolution=3, min_prob=1e-4)([view]))
 
 
-def test_a_joint_view_is_refused():
-    with pytest.raises(InputError, match="TO205"):
-        LloPosterior()([View([[0.2, 0.3, 0.5]], [[0, 0, 1]], name="canonical")])
-
-
 def test_what_is_drawn_is_the_table():
     diagram = LloPosterior(resolution=7)([biased(5, 300)])
     ax = diagram.draw().axes[0]
@@ -227,33 +212,3 @@ def test_an_identity_that_lies_far_off_is_pointed_to_from_the_edge():
     assert "outside" in " ".join(text.get_text() for text in ax.texts)
     (mark,) = (line for line in ax.lines if name_of(line) == "identity")
     assert mark.get_ydata()[0] == diagram.panels["gamma_high"][0]
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_it_draws_into_axes_that_are_given(count):
-    figure = Figure(figsize=(8, 4))
-    left, right = figure.subplots(1, 2)
-    views = [biased(c, 200, name=f"class:{c}") for c in range(count)]
-    assert LloPosterior(resolution=5)(views).draw(right) is right
-    assert figure.axes == [left, right]
-    assert not left.has_data()
-    figure.savefig(io.BytesIO(), format="png")
-
-
-def test_requested_by_name_and_on_the_command_line(tmp_path):
-    from click.testing import CliRunner
-
-    from trueodds.cli import main
-
-    view = biased(7, 120)
-    file, picture = tmp_path / "rows.csv", tmp_path / "x.png"
-    file.write_text(
-        "label,p_0,p_1\n" + "".join(f"{int(b)},{1 - a},{a}\n" for a, b in zip(view.p, view.y, strict=True)),
-        encoding="utf-8",
-    )
-    diagram = to.draw(to.Predictions(view.y.astype(int), view.p), "llo_posterior", posteriors=[0.9])
-    assert (diagram.lens, diagram.settings["posteriors"]) == ("positive", (0.9,))
-    words = ["draw", str(file), "--diagram", "llo_posterior", "--set", "resolution=5", "--out", str(picture)]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    assert picture.read_bytes().startswith(b"\x89PNG")

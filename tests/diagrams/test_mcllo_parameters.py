@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-import json
 
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure
 from scipy.special import expit, logit
 
 import trueodds as to
@@ -287,37 +285,3 @@ def test_a_name_is_nearest_to_its_own_estimate_or_joined_to_it_by_a_line():
         box = text.get_window_extent()
         away = [np.hypot(max(box.x0 - x, x - box.x1, 0), max(box.y0 - y, y - box.y1, 0)) for x, y in points]
         assert int(np.argmin(away)) == own
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_it_draws_into_axes_that_are_given(count):
-    figure = Figure(figsize=(8, 4))
-    left, right = figure.subplots(1, 2)
-    views = [View(*_biased(c, 200), name=f"class:{c}") for c in range(count)]
-    assert MclloParameters()(views).draw(right) is right
-    assert figure.axes == [left, right]
-    assert not left.has_data()
-    figure.savefig(io.BytesIO(), format="png")
-
-
-def test_the_json_is_strict_and_the_same_for_any_order_of_rows():
-    view, order = honest(6), np.random.default_rng(0).permutation(400)
-    a = MclloParameters()([view])
-    b = MclloParameters()([View(view.p[order], view.y[order], name="canonical")])
-    json.dumps(a.to_dict(), allow_nan=False)
-    np.testing.assert_allclose(estimates(a)["delta"], estimates(b)["delta"], rtol=1e-8)
-
-
-def test_on_the_command_line(tmp_path):
-    from click.testing import CliRunner
-
-    from trueodds.cli import main
-
-    view = honest(7, n=150)
-    file, picture = tmp_path / "rows.csv", tmp_path / "x.png"
-    lines = [f"{c},{a},{b},{d}" for c, (a, b, d) in zip(view.y.argmax(axis=1), view.p, strict=True)]
-    file.write_text("\n".join(["label,p_0,p_1,p_2", *lines]) + "\n", encoding="utf-8")
-    words = ["draw", str(file), "--diagram", "mcllo_parameters", "--level", "0.9", "--out", str(picture)]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    assert picture.read_bytes().startswith(b"\x89PNG")

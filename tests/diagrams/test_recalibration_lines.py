@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from itertools import pairwise
 
 import numpy as np
@@ -132,14 +131,6 @@ def test_a_joint_view_has_a_panel_for_each_class():
         t = diagram.table
         mask = (t["view"] == f"class:{j}") & (t["path_point"] == "best_fit") & t["outcome"]
         assert t["weight"][mask] @ t["probability"][mask] == pytest.approx(q[y == j, j].sum(), rel=1e-9)
-
-
-def test_a_weight_of_two_is_two_rows_and_order_is_irrelevant():
-    view = biased(3, 80)
-    twice = RecalibrationLines()([View(np.tile(view.p, 2)[::-1], np.tile(view.y, 2)[::-1], name="positive")])
-    weighted = RecalibrationLines()([View(view.p, view.y, np.full(80, 2.0), name="positive")])
-    for name in ("probability", "posterior", "share", "weight"):
-        np.testing.assert_allclose(weighted.table[name], twice.table[name], rtol=1e-8)
 
 
 def test_cells_of_a_tally_are_split_by_outcome():
@@ -322,26 +313,3 @@ def test_the_legend_tells_of_outcomes_that_are_there():
     assert [text for _, text in RecalibrationLines()([View([0.3] * 5, [0] * 5, name="positive")]).legend()] == [
         "no event"
     ]
-
-
-def test_the_json_is_strict():
-    json.dumps(RecalibrationLines()([biased(6, 90)]).to_dict(), allow_nan=False)
-
-
-def test_requested_by_name_and_on_the_command_line(tmp_path):
-    from click.testing import CliRunner
-
-    from trueodds.cli import main
-
-    view = biased(7, 120)
-    file, picture = tmp_path / "rows.csv", tmp_path / "x.png"
-    file.write_text(
-        "label,p_0,p_1\n" + "".join(f"{int(b)},{1 - a},{a}\n" for a, b in zip(view.p, view.y, strict=True)),
-        encoding="utf-8",
-    )
-    diagram = to.draw(to.Predictions(view.y.astype(int), view.p), "recalibration_lines", posteriors=[0.9])
-    assert (diagram.lens, diagram.settings["posteriors"]) == ("positive", (0.9,))
-    words = ["draw", str(file), "--diagram", "recalibration_lines", "--set", "posteriors=[0.9]", "--out", str(picture)]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    assert picture.read_bytes().startswith(b"\x89PNG")

@@ -190,17 +190,6 @@ def test_a_tree_has_the_extremes_of_its_leaves_as_edges():
     assert t["n"].sum() == 100
 
 
-def test_row_order_is_irrelevant():
-    rng = np.random.default_rng(7)
-    p = rng.integers(0, 21, 300) / 20
-    y = rng.random(300) < p
-    order = rng.permutation(300)
-    a, b = Reliability(EqualMass(7))([View(p, y)]), Reliability(EqualMass(7))([View(p[order], y[order])])
-    for name in a.table:
-        if name != "view":
-            np.testing.assert_allclose(a.table[name].astype(float), b.table[name].astype(float), atol=1e-12)
-
-
 def test_the_lens_of_ten_classes():
     z = data("plambda_cifar10_vgg16.npz")
     preds = Predictions(z["labels"].astype(int), z["probs"])
@@ -240,14 +229,6 @@ def test_the_histogram_says_whether_chance_explains_the_gap():
         diagram = ConfidenceHistogram()([view])
         assert phrase in diagram.finding
         assert bool(diagram.panels["outside"][0]) is (right == 80)
-
-
-@pytest.mark.parametrize("name", ["reliability", "confidence_histogram"])
-def test_a_joint_view_is_refused_with_the_lenses_that_fit(name):
-    joint = View(np.full((4, 3), 1 / 3), np.eye(3)[[0, 1, 2, 0]], name="canonical")
-    with pytest.raises(InputError, match=r"TO205.*classwise") as refused:
-        DIAGRAMS.make(name, {})([joint])
-    assert "simplex" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["reliability", "confidence_histogram"])

@@ -17,6 +17,7 @@ from tests.laws.rows import two_shapes
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.recipe import BinnedRecipe
+from trueodds.lenses.view import View
 
 INVARIANCES = ("row order", "weight two", "two shapes", "tally", "class order")
 LENSES = [(k, lens) for k in (3, 4) for lens in ("canonical", "confidence", "classwise", "class:1")]
@@ -193,6 +194,14 @@ def test_permuting_classes_permutes_the_views(name):
         )
         assert len(next(iter(a.values())))
         assert_same(a, b, f"class {old}")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not DIAGRAMS.load(name).accepts_joint_views])
+def test_a_vector_per_row_is_refused_with_the_lenses_that_fit(name):
+    joint = View(np.full((4, 3), 1 / 3), np.eye(3)[[0, 1, 2, 0]], name="canonical")
+    with pytest.raises(InputError, match=r"TO205.*classwise") as refused:
+        DIAGRAMS.make(name, {})([joint])
+    assert "simplex" not in str(refused.value)
 
 
 def test_no_law_is_left_to_no_member():

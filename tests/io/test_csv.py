@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trueodds import InputError, read
-from trueodds.io import csv_reader
+from trueodds.io import csv_files
 
 
 @pytest.fixture(params=["with pyarrow", "without"], autouse=True)
@@ -38,7 +38,7 @@ def test_a_stray_quote_in_the_last_column_is_reported_by_its_line(
 
 @pytest.mark.parametrize("size", [16, 1 << 22])
 def test_a_stray_quote_among_quoted_cells_does_not_swallow_a_row(tmp_path: Path, monkeypatch: Any, size: int) -> None:
-    monkeypatch.setattr(csv_reader, "CHUNK_BYTES", size)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", size)
     cells = ['"north"'] * 9
     cells[4] = '"north'
     with pytest.raises(InputError, match=r"TO311.*opens in line 6 and closes in line 7 before 'north\"'"):
@@ -48,16 +48,16 @@ def test_a_stray_quote_among_quoted_cells_does_not_swallow_a_row(tmp_path: Path,
 def test_a_quote_that_is_open_for_too_long_is_refused_without_looking_for_its_end(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(csv_reader, "CHUNK_BYTES", 100)
-    monkeypatch.setattr(csv_reader, "MAX_RECORD_BYTES", 1000)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(csv_files, "MAX_RECORD_BYTES", 1000)
     (tmp_path / "a.csv").write_text("label,p_1,site\n0,0.5," + '"' + "1,0.5,north\n" * 20_000 + '"\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"TO311.*opens in line 2 and is not closed"):
         read(tmp_path / "a.csv", batch_rows=1).collect()
 
 
 def test_a_line_that_never_ends_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(csv_reader, "CHUNK_BYTES", 100)
-    monkeypatch.setattr(csv_reader, "MAX_RECORD_BYTES", 1000)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(csv_files, "MAX_RECORD_BYTES", 1000)
     (tmp_path / "a.csv").write_text("label,p_1\n0,0.5\n1," + "0" * 200_000, encoding="utf-8")
     with pytest.raises(InputError, match=r"TO311.*more than 1,000 bytes.*line 3"):
         read(tmp_path / "a.csv", batch_rows=1).collect()
@@ -65,7 +65,7 @@ def test_a_line_that_never_ends_is_refused(tmp_path: Path, monkeypatch: Any) -> 
 
 @pytest.mark.parametrize("size", [8, 60, 1 << 22])
 def test_quotes_inside_of_bare_cells_mean_themselves(tmp_path: Path, monkeypatch: Any, size: int) -> None:
-    monkeypatch.setattr(csv_reader, "CHUNK_BYTES", size)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", size)
     cells = ['5" pipe', '"a ""b"", c"', 'x""', '"two\nlines"', '"6"" pipe"', '""', "x"]
     path = written(tmp_path / "a.csv", cells[:5] + cells[6:])
     assert read(path, group="site").collect().group["site"].tolist() == [
@@ -83,13 +83,13 @@ def test_quotes_inside_of_bare_cells_mean_themselves(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\n\n", "\r\n\r\n"])
 @pytest.mark.parametrize("size", [1, 7, 1 << 22])
 def test_every_line_end_is_one_and_blank_lines_are_none(tmp_path: Path, monkeypatch: Any, end: str, size: int) -> None:
-    monkeypatch.setattr(csv_reader, "CHUNK_BYTES", size)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", size)
     preds = read(written(tmp_path / "a.csv", ["x", '"y"', "z"], end=end), group="site").collect()
     assert preds.group["site"].tolist() == ["x", "y", "z"]
 
 
 def test_a_broken_line_is_reported_by_its_line_behind_line_ends_of_every_kind(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(csv_reader, "CHUNK_BYTES", 3)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", 3)
     (tmp_path / "a.csv").write_bytes(b'\xef\xbb\xbf\r\nlabel,p_1\r\n0,0.5\r\r\n1,"0.\r\n5"\n1\n')
     with pytest.raises(InputError, match=r"TO311.*1 in row 2 \(line 7\)"):
         read(tmp_path / "a.csv").collect()
@@ -116,7 +116,7 @@ def test_what_only_arrow_takes_for_a_number_is_none(tmp_path: Path) -> None:
 def test_what_a_column_holds_is_settled_by_its_first_batch_whatever_is_read_at_a_time(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(csv_reader, "CHUNK_BYTES", 32)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", 32)
     path = written(tmp_path / "a.csv", ["1"] * 30 + ["north"])
     assert read(path, group="site").collect().group["site"].tolist() == ["1"] * 30 + ["north"]
     with pytest.raises(InputError, match=r"TO309.*'north' in row 30"):

@@ -13,7 +13,7 @@ from tests.io.fuzzing import FORMATS, check
 from tests.io.mutated import CSV, SETTINGS, answer, mutated
 from trueodds import Predictions, read
 from trueodds.data.concatenate import concatenate
-from trueodds.io import csv_reader
+from trueodds.io import csv_files
 
 
 def both_csv_readers(path: Path, draw: np.random.Generator, settings: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -25,7 +25,7 @@ def both_csv_readers(path: Path, draw: np.random.Generator, settings: dict[str, 
         return source.collect() if at_once else concatenate(list(source.batches()))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_reader, "CHUNK_BYTES", int(draw.choice([8, 40, 100, 1 << 22])))
+        patch.setattr(csv_files, "CHUNK_BYTES", int(draw.choice([8, 40, 100, 1 << 22])))
         answers = [answer(rows)]
         patch.setitem(sys.modules, "pyarrow", None)
         return [*answers, answer(rows)]

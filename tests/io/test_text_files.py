@@ -12,7 +12,7 @@ import pytest
 
 from trueodds import InputError, Predictions, fit, read, read_answers
 from trueodds.calibrators import fitted_calibrator
-from trueodds.io import csv_reader
+from trueodds.io import csv_files
 from trueodds.io.recalibrated_files import rewrite
 
 P = [0.25, 0.5, 0.125, 0.875]
@@ -45,7 +45,7 @@ def note_codes(path: str, **settings: Any) -> list[str]:
 def test_the_only_possible_separator_is_used_and_named(
     tmp_path: Path, monkeypatch: Any, separator: str, decimal: str, size: int
 ) -> None:
-    monkeypatch.setattr(csv_reader, "CHUNK_BYTES", size)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", size)
     preds = read(written(tmp_path / "a.csv", separator, decimal), group="site", batch_rows=3).collect()
     assert (preds.p[:, 1].tolist(), preds.y.tolist()) == (P, Y)
     assert set(preds.group["site"].tolist()) == {"a, b"}
@@ -154,7 +154,7 @@ def test_a_percentage_is_the_nearest_float_to_its_fraction(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("odd", ["0.5", "1"])
 def test_a_fraction_among_percentages_is_refused(tmp_path: Path, monkeypatch: Any, odd: str) -> None:
-    monkeypatch.setattr(csv_reader, "CHUNK_BYTES", 1 << 14)
+    monkeypatch.setattr(csv_files, "CHUNK_BYTES", 1 << 14)
     rows = [f"{i % 2},25%" for i in range(20_000)]
     rows[15_000] = f"1,{odd}"  # far behind the lines from which the form is inferred
     (tmp_path / "a.csv").write_text("label,p_1\n" + "\n".join(rows) + "\n", encoding="utf-8")

@@ -170,7 +170,7 @@ def _table_constructor(file_format: str, csv_settings: CsvSettings) -> Callable[
         "jsonl": ("json_lines", "JsonLinesTable"),
         "parquet": ("arrow_files", "ParquetTable"),
         "arrow": ("arrow_files", "FeatherTable"),
-        "csv": ("arrow_csv", "ArrowCsvTable") if has_arrow else ("csv_reader", "CsvTable"),
+        "csv": ("arrow_csv", "ArrowCsvTable") if has_arrow else ("csv_files", "CsvTable"),
     }[file_format]
     settings = {"settings": csv_settings} if file_format == "csv" else {}
 

@@ -19,7 +19,7 @@ from trueodds.io.blocks import Block, BlockSegment, column_matrix
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
 from trueodds.io.csv_format import DETECTED, CsvSettings
-from trueodds.io.csv_reader import CsvTable
+from trueodds.io.csv_files import CsvTable
 from trueodds.io.files import make_writer, writable_format, write_columns
 from trueodds.io.questions import find_abstentions
 from trueodds.io.records import Record, read_records

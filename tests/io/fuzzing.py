@@ -15,7 +15,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,10 @@ import numpy as np
 
 from tests.io.engines import table
 from tests.io.mutated import CSV, SETTINGS, flipped, mutated
+from tests.io.rows import KINDS, columns, write
 from trueodds import InputError, read
 from trueodds.api.tally import resume_tally
+from trueodds.io import files
 from trueodds.tallies import tally_reader, tally_sums
 from trueodds.tallies.tally import Tally
 
@@ -74,14 +76,13 @@ def _rows_of_predictions(path: Path, settings: dict[str, Any]) -> int:
     return read(path, batch_rows=7, **settings).collect().n
 
 
+def _plain_files(kind: str) -> list[tuple[bytes, dict[str, Any]]]:
+    with tempfile.TemporaryDirectory() as folder:
+        return [(Path(write(Path(folder) / f"a.{kind}", columns(ROWS))).read_bytes(), EXTRAS)]
+
+
 def _csv_files() -> list[tuple[bytes, dict[str, Any]]]:
     return [(content, SETTINGS[name]) for name, content in CSV.items()]
-
-
-def _count_csv_rows(content: bytes) -> int:
-    csv.field_size_limit(1 << 30)
-    lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
-    return sum(1 for line in lines if line) - 1
 
 
 @cache
@@ -92,10 +93,6 @@ def _json_files() -> list[tuple[bytes, dict[str, Any]]]:
         ("".join(json.dumps(record) + "\n" for record in records).encode(), {**EXTRAS, **settings})
         for records, settings in ((rows, {}), (lists, {"probs": "probs"}))
     ]
-
-
-def _count_json_rows(content: bytes) -> int:
-    return sum(1 for line in content.decode("utf-8-sig").split("\n") if line.strip(" \t\r"))
 
 
 @cache
@@ -123,11 +120,6 @@ def _changed_archive(content: bytes, draw: Generator) -> bytes:
     return file.getvalue()
 
 
-def _count_archive_rows(content: bytes) -> int:
-    with np.load(io.BytesIO(content)) as arrays:
-        return len(arrays["label"])
-
-
 @cache
 def _arrow_files() -> list[tuple[bytes, dict[str, Any]]]:
     import pyarrow as pa
@@ -142,15 +134,6 @@ def _arrow_files() -> list[tuple[bytes, dict[str, Any]]]:
     return made
 
 
-def _count_arrow_rows(content: bytes) -> int:
-    import pyarrow as pa
-
-    if content.startswith(b"ARROW1"):
-        file = pa.ipc.open_file(content)
-        return sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
-    return sum(batch.num_rows for batch in pa.ipc.open_stream(content))
-
-
 @cache
 def _parquet_files() -> list[tuple[bytes, dict[str, Any]]]:
     import pyarrow as pa
@@ -162,12 +145,6 @@ def _parquet_files() -> list[tuple[bytes, dict[str, Any]]]:
         parquet.write_table(_arrow_table(), sink, row_group_size=15, **settings)
         made.append((sink.getvalue().to_pybytes(), EXTRAS))
     return made
-
-
-def _count_parquet_rows(content: bytes) -> int:
-    from pyarrow import parquet
-
-    return int(parquet.ParquetFile(io.BytesIO(content)).metadata.num_rows)
 
 
 def _arrow_table() -> Any:
@@ -211,12 +188,22 @@ def _state_rows(path: Path, settings: dict[str, Any]) -> int:
     return tally.n
 
 
-FORMATS = {
-    "csv": Format(".csv", _csv_files, _rows_of_predictions, _count_csv_rows),
-    "jsonl": Format(".jsonl", _json_files, _rows_of_predictions, _count_json_rows),
-    "npz": Format(".npz", _archives, _rows_of_predictions, _count_archive_rows, _changed_archive),
-    "arrow": Format(".arrow", _arrow_files, _rows_of_predictions, _count_arrow_rows),
-    "parquet": Format(".parquet", _parquet_files, _rows_of_predictions, _count_parquet_rows),
+def _format(
+    kind: str,
+    make: Callable[[], list[tuple[bytes, dict[str, Any]]]] | None = None,
+    change: Callable[[bytes, Generator], bytes] = changed,
+) -> Format:
+    """A format of predictions; without `make`, one that `rows.write` makes."""
+    return Format(f".{kind}", make or partial(_plain_files, kind), _rows_of_predictions, KINDS[kind].count, change)
+
+
+_KINDS_OF_FORMATS = [file_format.suffixes[0][1:] for file_format in files.FORMATS]
+FORMATS = {kind: _format(kind) for kind in _KINDS_OF_FORMATS} | {
+    "csv": _format("csv", _csv_files),
+    "jsonl": _format("jsonl", _json_files),
+    "npz": _format("npz", _archives, _changed_archive),
+    "arrow": _format("arrow", _arrow_files),
+    "parquet": _format("parquet", _parquet_files),
     "tally": Format(".json", _tallies, _tally_rows, _count_tally_rows),
     "state": Format(".json", lambda: [(_counted_file()[1], {})], _state_rows, lambda content: ROWS),
 }

@@ -15,20 +15,24 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tests.io import fuzzing
-from tests.io.rows import FILES, columns, write
+from tests.io.rows import FILES, TYPED, columns, write
 from trueodds import InputError, Predictions, read
 from trueodds.io import Source
-from trueodds.io.files import FORMAT_OF_SUFFIX
+from trueodds.io.files import FORMATS
 
 EXTRAS: dict[str, Any] = {"weight": "w", "group": ["site", "year"], "cluster": "patient"}
-TYPED = ("parquet", "feather", "arrow", "stream.arrow", "npz")  # the others have one type of number, float64
+CLI_PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
 def test_every_format_is_tested_here_and_with_broken_files():
-    formats = set(FORMAT_OF_SUFFIX.values())
-    assert {FORMAT_OF_SUFFIX[f".{kind.rpartition('.')[2]}"] for kind in FILES} == formats
-    assert formats <= set(fuzzing.FORMATS)
+    assert {file_format.suffixes[0][1:] for file_format in FORMATS} <= set(FILES)
+
+
+def test_the_page_and_the_docstring_list_every_suffix():
+    page = CLI_PAGE.read_text(encoding="utf-8")
+    for file_format in FORMATS:
+        assert f"| {', '.join(f'`{suffix}`' for suffix in file_format.suffixes)} |" in page
+        assert ", ".join(file_format.suffixes) in read.__doc__
 
 
 def expected(table: dict[str, Any]) -> Predictions:
@@ -177,7 +181,7 @@ def test_floats_in_a_csv_file_after_a_block_of_whole_numbers_are_exact(tmp_path:
 
 
 def test_reading_imports_no_pandas(tmp_path: Path) -> None:
-    paths = [write(tmp_path / f"a.{kind}", columns()) for kind in ("parquet", "csv", "jsonl", "feather", "npz")]
+    paths = [write(tmp_path / f"a.{kind}", columns()) for kind in FILES]
     script = (
         "import sys\nfrom trueodds import read\n"
         f"for path in {paths!r}:\n"

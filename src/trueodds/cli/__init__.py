@@ -116,8 +116,8 @@ def main() -> None:
     trueodds fit preds.parquet --out cal.json
     trueodds apply cal.json new.parquet --out better.parquet
 
-    FILE holds one row per prediction: .parquet, .csv, .jsonl, .arrow, .feather or .npz, by default with a column
-    "label" and a column "p_…" per class.
+    FILE holds one row per prediction (.parquet, .csv, .jsonl, …), by default with a column "label" and a column "p_…"
+    per class.
 
     Exit status: 0 success, and no gate failed; 1 a gate of --fail-on failed; 2 invalid input or usage.
     """

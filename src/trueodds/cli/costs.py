@@ -114,8 +114,8 @@ def _read_cost_table(path: str) -> CostTable:
 
 def _read_cells(path: str) -> tuple[list[list[str]], str]:
     """Return the stripped cells of each line that has any, read as in a file of predictions, and the decimal mark."""
-    from trueodds.io.csv_format import DETECTED, detect_format
     from trueodds.io.csv_files import read_chunks
+    from trueodds.io.csv_format import DETECTED, detect_format
 
     try:
         Path(path).open("rb").close()

@@ -36,7 +36,6 @@ RECORD_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
 )
-_JSON_LINES_SUFFIXES = (".jsonl", ".ndjson")
 CONFIDENCE_KEYWORDS = ("logprobs", "confidence", "samples")
 RECORD_KEYWORDS = tuple(option.removeprefix("--") for option, _ in RECORD_OPTIONS)
 # For each option, those of which it requires one.
@@ -118,7 +117,7 @@ def _look_like_records(files: Sequence[str], columns: Mapping[str, Any]) -> bool
     A .json file always does. A .jsonl file does if the first record has one of the fields only inside another field,
     or if its correctness is a text, such as yes or no.
     """
-    if not _all_end_with(files, _JSON_LINES_SUFFIXES):
+    if not _are_json_lines(files):
         return _all_end_with(files, ".json")
     from trueodds.io.records import iterate_records
 
@@ -127,6 +126,12 @@ def _look_like_records(files: Sequence[str], columns: Mapping[str, Any]) -> bool
     if any("." in name and name not in first_fields for name in fields):
         return True
     return all(name in first_fields for name in fields) and isinstance(first_fields[columns["correct"]], str)
+
+
+def _are_json_lines(files: Sequence[str]) -> bool:
+    from trueodds.io.files import FORMAT_OF_SUFFIX
+
+    return _all_end_with(files, FORMAT_OF_SUFFIX[".jsonl"].suffixes)
 
 
 def _all_end_with(files: Sequence[str], suffixes: str | tuple[str, ...]) -> bool:
@@ -139,7 +144,7 @@ def has_records_to_recalibrate(files: Sequence[str], columns: Mapping[str, Any])
         return True
     if "confidence" not in columns:
         return False
-    if _all_end_with(files, _JSON_LINES_SUFFIXES) and "." in columns["confidence"]:
+    if _are_json_lines(files) and "." in columns["confidence"]:
         from trueodds.io.records import iterate_records
 
         return columns["confidence"] not in next(iterate_records(files[0])).fields

@@ -1,4 +1,4 @@
-"""Tables of NumPy arrays under keys: a dict of arrays or an .npz file."""
+"""Tables of NumPy arrays under keys: a dict of arrays or an .npz file, which is also written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -22,9 +22,11 @@ from trueodds.io.table import (
     ROWS_OF_FIRST_CELL,
     ColumnBatch,
     Table,
+    Writer,
     check_column_names,
     refuse_repeated_columns,
     slice_batches,
+    to_list,
 )
 
 MAX_DEFLATE_RATIO = 1032  # maximum compression ratio of deflate
@@ -199,3 +201,28 @@ def check_shapes(name: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
                 f"{first!r} with {shapes[first][0]:,} rows and {key!r} with {shapes[key][0]:,} rows",
                 "Align the rows first; arrays are never truncated.",
             )
+
+
+class NpzWriter(Writer):
+    """Writer of .npz: arrays under the names of the columns, written as a whole at the end."""
+
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        super().__init__(file, target)
+        self._columns: dict[str, list[Any]] = {}
+
+    def write(self, columns: Mapping[str, Any], start: int) -> None:
+        for name, cells in columns.items():
+            self._columns.setdefault(name, []).append(cells if isinstance(cells, np.ndarray) else to_list(cells))
+
+    def close(self, complete: bool) -> None:
+        if not complete:
+            return
+        with zipfile.ZipFile(self.file, "w") as archive:
+            for name, pieces in self._columns.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, self._concatenate_pieces(name, pieces), allow_pickle=False)
+
+    def _concatenate_pieces(self, name: str, pieces: list[Any]) -> Any:
+        if all(isinstance(piece, np.ndarray) for piece in pieces):
+            return np.concatenate(pieces)
+        return to_array([cell for piece in pieces for cell in to_list(piece)], Place(self.target, name))

@@ -18,8 +18,8 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.io.arrow import arrow_to_array, view_as_numpy
 from trueodds.io.conversion import MAX_TEXT_BYTES, Place, infer_kind, parse_cells
-from trueodds.io.csv_format import BOM
 from trueodds.io.csv_files import Chunk, CsvRows, CsvTable, RowSlice
+from trueodds.io.csv_format import BOM
 from trueodds.io.table import ColumnBatch, refuse_repeated_columns
 
 # Below this size threads save no time. Where they have just started, PyArrow 26 can abort the process when it ends.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -122,21 +122,24 @@ class FeatherTable(_ArrowFileTable):
         return pa.ipc.open_stream(file, options=options)
 
 
-class ArrowWriter(Writer):
-    """Writer of a Parquet file or an Arrow file (Feather version 2)."""
+class FeatherWriter(Writer):
+    """Writer of an Arrow file (Feather version 2)."""
 
-    def __init__(self, file: IO[bytes], target: str, file_format: str) -> None:
+    _open_writer: ClassVar[Callable[..., Any]] = pa.ipc.new_file
+
+    def __init__(self, file: IO[bytes], target: str) -> None:
         super().__init__(file, target)
-        self._file_format = file_format
         self._schema: Any = None
         self._writer: Any = None  # of Arrow, opened when the types of the columns are known
+
+    def chunks_of(self, table: Table, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        return table.typed_chunks(numeric, size)
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         arrays = {name: self._to_arrow_array(cells, name, start) for name, cells in columns.items()}
         if self._schema is None:
             self._schema = pa.schema([(name, array.type) for name, array in arrays.items()])
-            writer_type = parquet.ParquetWriter if self._file_format == "parquet" else pa.ipc.new_file
-            self._writer = writer_type(self.file, self._schema)
+            self._writer = type(self)._open_writer(self.file, self._schema)
         self._writer.write_batch(pa.record_batch(list(arrays.values()), schema=self._schema))
 
     def close(self, complete: bool) -> None:
@@ -160,6 +163,12 @@ class ArrowWriter(Writer):
             raise InputError(
                 "TO314", f"Column {name!r} cannot be written to {self.target}.", message, "Write it as jsonl."
             ) from None
+
+
+class ParquetWriter(FeatherWriter):
+    """Writer of a Parquet file."""
+
+    _open_writer = parquet.ParquetWriter
 
 
 def _text_array_to_list(cells: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Read CSV files in chunks of whole records without any library, and name the line of a malformed record.
+"""Read CSV files in chunks of whole records without any library, with the line of a malformed record; write them.
 
 `CsvTable` parses the chunks by itself, `arrow_csv.ArrowCsvTable` with Arrow. Both read the same chunks, so that they
 report the same errors.
@@ -6,15 +6,20 @@ report the same errors.
 
 from __future__ import annotations
 
+import csv
+import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, BinaryIO, NamedTuple
+from itertools import chain
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, Note, shorten
+from trueodds.core.json_files import strict_json
+from trueodds.core.printable import is_formula, to_printable
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, infer_filled_kind, infer_kind, parse_cell, parse_cells
 from trueodds.io.csv_format import (
@@ -27,7 +32,7 @@ from trueodds.io.csv_format import (
     percent_note,
     with_decimal_point,
 )
-from trueodds.io.table import ColumnBatch, Table, check_column_names, refuse_repeated_columns
+from trueodds.io.table import ColumnBatch, Table, TextWriter, check_column_names, refuse_repeated_columns, to_list
 
 CHUNK_BYTES = 1 << 22  # number of bytes read at a time
 MAX_RECORD_BYTES = 1 << 26  # maximum number of bytes of one record; a longer one has a quote that was never closed
@@ -374,3 +379,48 @@ class CsvTable(Table):
         column_index = {name: i for i, name in enumerate(self.columns)}
         rows = [row for part in row_slices for row in part.rows.cells[part.start : part.stop]]
         return {name: [row[column_index[name]] for row in rows] for name in names}
+
+
+class CsvWriter(TextWriter):
+    """Writer of CSV: floats in the shortest form that round-trips, and a matrix as one column per class."""
+
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        super().__init__(file, target)
+        separator = "," if target.lower().endswith(".csv") else "\t"
+        self._rows = csv.writer(self._text, delimiter=separator, lineterminator="\n")
+
+    def chunks_of(self, table: Table, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        return table.chunks(numeric, size)
+
+    def write(self, columns: Mapping[str, Any], start: int) -> None:
+        flat_columns: dict[str, list[Any]] = {}
+        for name, cells in columns.items():
+            if isinstance(cells, np.ndarray) and cells.ndim == 2:
+                flat_columns |= {f"{name}_{j}": cells[:, j].tolist() for j in range(cells.shape[1])}
+            else:
+                flat_columns[name] = [_to_csv_cell(cell) for cell in to_list(cells)]
+        if not self.notes:
+            self.notes = self._formula_notes([name for name in flat_columns if start == 0], flat_columns)
+        if start == 0:
+            self._rows.writerow(flat_columns)
+        self._rows.writerows(zip(*flat_columns.values(), strict=True))
+
+    def _formula_notes(self, header: list[str], columns: Mapping[str, list[Any]]) -> tuple[Note, ...]:
+        """Return a note if a text would be evaluated by a spreadsheet program.
+
+        Names and texts are written as they are, because the file will be read again.
+        """
+        cells = chain(header, *columns.values())
+        formula = next((cell for cell in cells if isinstance(cell, str) and is_formula(cell)), None)
+        if formula is None:
+            return ()
+        text = (
+            f"{self.target} has texts, such as {to_printable(shorten(formula, MAX_VALUE_LENGTH))!r}, that spreadsheet"
+            " programs evaluate as formulas. They were written as they are. Import these columns as text, or write"
+            " .parquet or .jsonl."
+        )
+        return (Note("TN340", text),)
+
+
+def _to_csv_cell(value: Any) -> Any:
+    return json.dumps(strict_json(value)) if isinstance(value, (list, dict)) else value

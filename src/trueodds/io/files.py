@@ -1,47 +1,25 @@
-"""Expand paths and patterns to files, open each by the reader of its format, and write columns to files."""
+"""Expand paths and patterns to files, open and write them by the classes of their formats."""
 
 from __future__ import annotations
 
-import csv
 import filecmp
 import glob
 import importlib
-import io
-import json
 import os
 import re
-import zipfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote
 
-import numpy as np
-
 from trueodds.core.atomic_write import open_atomic
-from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, Note, install_command, shorten
-from trueodds.core.json_files import strict_json
-from trueodds.core.printable import is_formula, printable_json, to_printable
+from trueodds.core.errors import InputError, Note, install_command
 from trueodds.core.suggestions import did_you_mean, suggest_names
-from trueodds.io.conversion import Place, to_array
 from trueodds.io.csv_format import DETECTED, CsvSettings
-from trueodds.io.table import Table, Writer, to_list
+from trueodds.io.table import Table, Writer
 
-FORMAT_OF_SUFFIX = {  # formats that can be read and written, by the suffix of the file
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".parquet.gzip": "parquet",  # compressed inside, as pandas names it
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".npz": "npz",
-}
 _REMOTE_PATH = re.compile("[a-zA-Z][a-zA-Z0-9+.-]+://")
 MAX_LISTED_COPIES = 5  # number of copies that a note names
 _UNPACK_REMEDY = "Unpack it first, or convert it to .parquet, which is small by itself."
@@ -53,12 +31,55 @@ _CONVERSION_REMEDIES = {  # unsupported formats with advice, which is more helpf
 }
 
 
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """A format in which files are read and written; its classes are "module:Class" of `trueodds.io`."""
+
+    suffixes: tuple[str, ...]
+    table: str
+    writer: str
+    needs_pyarrow: bool = False
+    table_with_pyarrow: str = ""  # replaces `table` if PyArrow is installed
+    is_text: bool = False  # whether `CsvSettings` apply
+
+    def open(self, path: str, csv_settings: CsvSettings) -> Table:
+        """Open a file as a table."""
+        if self.needs_pyarrow:
+            require_pyarrow(path)
+        name = self.table_with_pyarrow if self.table_with_pyarrow and _has_pyarrow() else self.table
+        table: Table = _load(name)(path, csv_settings) if self.is_text else _load(name)(path)
+        return table
+
+    def make_writer(self, file: IO[bytes], target: str) -> Writer:
+        """Return the writer into an open file, whose name is `target` in errors."""
+        writer: Writer = _load(self.writer)(file, target)
+        return writer
+
+
+FORMATS = (
+    FileFormat(  # .parquet.gzip is compressed inside, as pandas names it
+        (".parquet", ".pq", ".parquet.gzip"), "arrow_files:ParquetTable", "arrow_files:ParquetWriter", True
+    ),
+    FileFormat(
+        (".csv", ".tsv", ".txt"),
+        "csv_files:CsvTable",
+        "csv_files:CsvWriter",
+        table_with_pyarrow="arrow_csv:ArrowCsvTable",
+        is_text=True,
+    ),
+    FileFormat((".jsonl", ".ndjson"), "json_lines:JsonLinesTable", "json_lines:JsonLinesWriter"),
+    FileFormat((".arrow", ".feather"), "arrow_files:FeatherTable", "arrow_files:FeatherWriter", True),
+    FileFormat((".npz",), "arrays:NpzTable", "arrays:NpzWriter"),
+)
+FORMAT_OF_SUFFIX = {suffix: file_format for file_format in FORMATS for suffix in file_format.suffixes}
+
+
 def open_tables(path: str | os.PathLike[str], csv_settings: CsvSettings = DETECTED) -> list[Table]:
     files = matching_files(path)
     formats = [format_of(file) for file in files]  # all of them, so that an unknown format is refused before opening
     tables = []
     for file, file_format in zip(files, formats, strict=True):
-        table = _table_constructor(file_format, csv_settings)(file)
+        table = file_format.open(file, csv_settings)
         table.partition = _partition_of(file)
         tables.append(table)
     return tables
@@ -69,10 +90,12 @@ def check_csv_settings(data: Any, csv_settings: CsvSettings) -> None:
     if csv_settings.is_default:
         return
     paths = as_paths(data)
-    if paths is None or not any(format_of(file) == "csv" for path in paths for file in matching_files(path)):
+    if paths is None or not any(format_of(file).is_text for path in paths for file in matching_files(path)):
         name = "separator" if csv_settings.separator is not None else "decimal"
         got = f"⟨{name}={getattr(csv_settings, name)!r}⟩"
-        raise InputError("TO205", f"{name} is only for .csv, .tsv and .txt files.", got, "Leave it out.")
+        *suffixes, last = [suffix for suffix, file_format in FORMAT_OF_SUFFIX.items() if file_format.is_text]
+        problem = f"{name} is only for {', '.join(suffixes)} and {last} files."
+        raise InputError("TO205", problem, got, "Leave it out.")
 
 
 def _partition_of(path: str) -> dict[str, str]:
@@ -85,7 +108,7 @@ def _partition_of(path: str) -> dict[str, str]:
     return {name: unquote(value) for name, equals, value in folders if name and equals}
 
 
-def format_of(path: str, error_code: str = "TO302") -> str:
+def format_of(path: str, error_code: str = "TO302") -> FileFormat:
     """Return the format of a file from its suffix; raise `error_code` for an unknown suffix."""
     known = [suffix for suffix in FORMAT_OF_SUFFIX if Path(path).name.lower().endswith(suffix)]
     suffix = max(known, key=len, default=Path(path).suffix.lower())
@@ -162,25 +185,10 @@ def _folder_error(folder: str) -> InputError:
     return InputError("TO301", problem, got, fix)
 
 
-def _table_constructor(file_format: str, csv_settings: CsvSettings) -> Callable[[str], Table]:
-    """Return the function that opens a file of this format as a table; its library is imported only then."""
-    has_arrow = file_format != "csv" or _has_pyarrow()
-    module, name = {
-        "npz": ("arrays", "NpzTable"),
-        "jsonl": ("json_lines", "JsonLinesTable"),
-        "parquet": ("arrow_files", "ParquetTable"),
-        "arrow": ("arrow_files", "FeatherTable"),
-        "csv": ("arrow_csv", "ArrowCsvTable") if has_arrow else ("csv_files", "CsvTable"),
-    }[file_format]
-    settings = {"settings": csv_settings} if file_format == "csv" else {}
-
-    def open_table(path: str) -> Table:
-        if module.startswith("arrow_"):
-            require_pyarrow(path)
-        table: Table = getattr(importlib.import_module(f"trueodds.io.{module}"), name)(path, **settings)
-        return table
-
-    return open_table
+def _load(name: str) -> Any:
+    """Import a class by its "module:Class"."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(f"trueodds.io.{module}"), attribute)
 
 
 def _has_pyarrow() -> bool:
@@ -232,114 +240,14 @@ def write_columns(path: str, columns: Mapping[str, Any]) -> tuple[Note, ...]:
     """Write columns of equal length to a file atomically, in the format of the suffix; return notes on the cells."""
     target = Path(os.path.expanduser(path))
     file_format = writable_format(target)
-    with open_atomic(target, "TO314") as file, make_writer(file_format, file, str(target)) as writer:
+    with open_atomic(target, "TO314") as file, file_format.make_writer(file, str(target)) as writer:
         writer.write(columns, 0)
     return writer.notes
 
 
-def writable_format(target: Path) -> str:
+def writable_format(target: Path) -> FileFormat:
     """Return the format of an output file; raise TO314 for an unknown suffix, TO306 if it needs pyarrow."""
     file_format = format_of(str(target), "TO314")
-    if file_format in ("parquet", "arrow"):
+    if file_format.needs_pyarrow:
         require_pyarrow(str(target))
     return file_format
-
-
-def make_writer(file_format: str, file: IO[bytes], target: str) -> Writer:
-    """Return the writer of a format into an open file, whose name is `target` in errors."""
-    if file_format in ("parquet", "arrow"):
-        from trueodds.io.arrow_files import ArrowWriter
-
-        return ArrowWriter(file, target, file_format)
-    if file_format == "npz":
-        return NpzWriter(file, target)
-    if file_format == "csv":
-        return CsvWriter(file, target, "," if target.lower().endswith(".csv") else "\t")
-    return JsonLinesWriter(file, target)
-
-
-class _TextWriter(Writer):
-    """Base class of writers of text in UTF-8 with Unix line ends."""
-
-    def __init__(self, file: IO[bytes], target: str) -> None:
-        super().__init__(file, target)
-        self._text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
-
-    def close(self, complete: bool) -> None:
-        self._text.detach()
-
-
-class CsvWriter(_TextWriter):
-    """Writer of CSV: floats in the shortest form that round-trips, and a matrix as one column per class."""
-
-    def __init__(self, file: IO[bytes], target: str, separator: str) -> None:
-        super().__init__(file, target)
-        self._rows = csv.writer(self._text, delimiter=separator, lineterminator="\n")
-
-    def write(self, columns: Mapping[str, Any], start: int) -> None:
-        flat_columns: dict[str, list[Any]] = {}
-        for name, cells in columns.items():
-            if isinstance(cells, np.ndarray) and cells.ndim == 2:
-                flat_columns |= {f"{name}_{j}": cells[:, j].tolist() for j in range(cells.shape[1])}
-            else:
-                flat_columns[name] = [_to_csv_cell(cell) for cell in to_list(cells)]
-        if not self.notes:
-            self.notes = self._formula_notes([name for name in flat_columns if start == 0], flat_columns)
-        if start == 0:
-            self._rows.writerow(flat_columns)
-        self._rows.writerows(zip(*flat_columns.values(), strict=True))
-
-    def _formula_notes(self, header: list[str], columns: Mapping[str, list[Any]]) -> tuple[Note, ...]:
-        """Return a note if a text would be evaluated by a spreadsheet program.
-
-        Names and texts are written as they are, because the file will be read again.
-        """
-        cells = chain(header, *columns.values())
-        formula = next((cell for cell in cells if isinstance(cell, str) and is_formula(cell)), None)
-        if formula is None:
-            return ()
-        text = (
-            f"{self.target} has texts, such as {to_printable(shorten(formula, MAX_VALUE_LENGTH))!r}, that spreadsheet"
-            " programs evaluate as formulas. They were written as they are. Import these columns as text, or write"
-            " .parquet or .jsonl."
-        )
-        return (Note("TN340", text),)
-
-
-class JsonLinesWriter(_TextWriter):
-    """Writer of JSON Lines: strict JSON with one object per row; numerals in text stay text."""
-
-    def write(self, columns: Mapping[str, Any], start: int) -> None:
-        cells = [to_list(column) for column in columns.values()]
-        for row in zip(*cells, strict=True):
-            record = dict(zip(columns, (strict_json(cell) for cell in row), strict=True))
-            self._text.write(printable_json(json.dumps(record, allow_nan=False, ensure_ascii=False)) + "\n")
-
-
-class NpzWriter(Writer):
-    """Writer of .npz: arrays under the names of the columns, written as a whole at the end."""
-
-    def __init__(self, file: IO[bytes], target: str) -> None:
-        super().__init__(file, target)
-        self._columns: dict[str, list[Any]] = {}
-
-    def write(self, columns: Mapping[str, Any], start: int) -> None:
-        for name, cells in columns.items():
-            self._columns.setdefault(name, []).append(cells if isinstance(cells, np.ndarray) else to_list(cells))
-
-    def close(self, complete: bool) -> None:
-        if not complete:
-            return
-        with zipfile.ZipFile(self.file, "w") as archive:
-            for name, pieces in self._columns.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                    np.lib.format.write_array(file, self._concatenate_pieces(name, pieces), allow_pickle=False)
-
-    def _concatenate_pieces(self, name: str, pieces: list[Any]) -> Any:
-        if all(isinstance(piece, np.ndarray) for piece in pieces):
-            return np.concatenate(pieces)
-        return to_array([cell for piece in pieces for cell in to_list(piece)], Place(self.target, name))
-
-
-def _to_csv_cell(value: Any) -> Any:
-    return json.dumps(strict_json(value)) if isinstance(value, (list, dict)) else value

@@ -1,4 +1,4 @@
-"""Read JSON Lines files and lists of records, one object per row."""
+"""Read JSON Lines files and lists of records, one object per row, and write such files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import InputError
-from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
+from trueodds.core.json_files import RepeatedKey, describe_json_error, strict_json, unique_keys
+from trueodds.core.printable import printable_json
 from trueodds.io.conversion import Place, fields_of_cells, to_array
 from trueodds.io.nested_fields import NO_FIELD
-from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
+from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, TextWriter, check_column_names, to_list
 
 _decode_json = json.JSONDecoder(object_pairs_hook=unique_keys).decode
 
@@ -140,3 +141,13 @@ class RecordTable(JsonLinesTable):
             if not isinstance(record, dict):
                 raise self._invalid_record_error(number, f"a {type(record).__name__}")
             yield number, record
+
+
+class JsonLinesWriter(TextWriter):
+    """Writer of JSON Lines: strict JSON with one object per row; numerals in text stay text."""
+
+    def write(self, columns: Mapping[str, Any], start: int) -> None:
+        cells = [to_list(column) for column in columns.values()]
+        for row in zip(*cells, strict=True):
+            record = dict(zip(columns, (strict_json(cell) for cell in row), strict=True))
+            self._text.write(printable_json(json.dumps(record, allow_nan=False, ensure_ascii=False)) + "\n")

@@ -55,16 +55,16 @@ def read(
     Parameters
     ----------
     data : path, pattern, list of paths, data frame, mapping, tuple or Predictions
-        Files by their suffix: .parquet, .pq, .csv, .tsv, .txt, .jsonl, .ndjson, .arrow, .feather, .npz. A pattern such
-        as ``part-*.parquet`` means all matching files in the order of their names, and a folder the files in its
-        folders ``column=value``, whose names are columns, too. Cells of text files may be numbers, percentages such as
-        ``74.4%`` (note TN312), lists such as ``[0.3 0.7]``, and numbers with Weka's star (note TN313). Lines that begin
-        with ``#`` before the header are skipped (note TN311). Data frames: pandas, Polars (eager and lazy), PyArrow
-        tables and DuckDB relations. A ``pyarrow.RecordBatchReader`` is read once: pass it to one call, or keep its
-        rows, ``read(reader).collect()``, or its tally. Data frames of Dask and Spark and bags of Dask are not collected
-        but tallied on their workers. A mapping or an .npz file has arrays under keys. A tuple is ``(y_true, y_prob)``,
-        with `weight`, `group` and `cluster` as arrays, and ``logits=True`` for logits. A DataLoader of PyTorch yields
-        pairs ``(scores, labels)``; see `trueodds.torch.read_batches`.
+        Files by their suffix: {suffixes}.
+        A pattern such as ``part-*.parquet`` means all matching files in the order of their names, and a folder the
+        files in its folders ``column=value``, whose names are columns, too. Cells of text files may be numbers,
+        percentages such as ``74.4%`` (note TN312), lists such as ``[0.3 0.7]``, and numbers with Weka's star (note
+        TN313). Lines that begin with ``#`` before the header are skipped (note TN311). Data frames: pandas, Polars
+        (eager and lazy), PyArrow tables and DuckDB relations. A ``pyarrow.RecordBatchReader`` is read once: pass it to
+        one call, or keep its rows, ``read(reader).collect()``, or its tally. Data frames of Dask and Spark and bags of
+        Dask are not collected but tallied on their workers. A mapping or an .npz file has arrays under keys. A tuple is
+        ``(y_true, y_prob)``, with `weight`, `group` and `cluster` as arrays, and ``logits=True`` for logits. A
+        DataLoader of PyTorch yields pairs ``(scores, labels)``; see `trueodds.torch.read_batches`.
     label : str or None, default="label"
         Column of the true class, as a number or a name; `classes` explains which number means which class. None reads
         no outcome, for `rewrite`.
@@ -168,6 +168,9 @@ def read(
         _check_columns_are_named(selection), classes, sum_tolerance, batch_rows, missing, csv_settings
     )
     return _engine_source(data, reading, engine) or reading.make_source(_open_tables(data, csv_settings))
+
+
+read.__doc__ = (read.__doc__ or "").replace("{suffixes}", ", ".join(files.FORMAT_OF_SUFFIX))
 
 
 def read_for_call(data: Any) -> Source:

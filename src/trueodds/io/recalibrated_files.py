@@ -19,13 +19,12 @@ from trueodds.io.blocks import Block, BlockSegment, column_matrix
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
 from trueodds.io.csv_format import DETECTED, CsvSettings
-from trueodds.io.csv_files import CsvTable
-from trueodds.io.files import make_writer, writable_format, write_columns
+from trueodds.io.files import writable_format, write_columns
 from trueodds.io.questions import find_abstentions
 from trueodds.io.records import Record, read_records
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.stated_confidence import PercentScale, read_stated_confidences
-from trueodds.io.table import Table
+from trueodds.io.table import Writer
 from trueodds.io.table_source import TableSource, check_same_columns
 
 
@@ -51,8 +50,8 @@ def rewrite(
     target = Path(os.path.expanduser(out))
     file_format = writable_format(target)
     rows_written = 0
-    with open_atomic(target, "TO314") as file, make_writer(file_format, file, str(target)) as writer:
-        for columns, n in _transform_chunks(source, transform, file_format, logits, percent):
+    with open_atomic(target, "TO314") as file, file_format.make_writer(file, str(target)) as writer:
+        for columns, n in _transform_chunks(source, transform, writer, logits, percent):
             writer.write(columns, rows_written)
             rows_written += n
             if progress is not None:
@@ -63,7 +62,7 @@ def rewrite(
 
 
 def _transform_chunks(
-    source: TableSource, transform: Callable[[Array], Any], file_format: str, logits: bool, percent: PercentScale | None
+    source: TableSource, transform: Callable[[Array], Any], writer: Writer, logits: bool, percent: PercentScale | None
 ) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield the columns of each chunk with the transformed probabilities, and the number of its rows."""
     if percent is not None and any(table.number_notes(source.roles.probs) for table in source.tables):
@@ -74,7 +73,7 @@ def _transform_chunks(
     for table in source.tables:
         check_same_columns(source.tables[0].name, columns, table.name, table.columns, is_output=True)
         next_row = 0
-        for chunk in _iterate_chunks(table, roles, source.max_batch_rows, file_format):
+        for chunk in writer.chunks_of(table, frozenset(roles.probs), source.max_batch_rows):
             values = table.columns_of_chunk(chunk, roles.probs, next_row)
             p = column_matrix(values, roles.probs, table.name, next_row)
             if len(p) == 0:
@@ -108,16 +107,6 @@ def _apply_transform(transform: Callable[[Array], Any], P: Array) -> Array:
             "Apply a calibrator that was fitted for these classes.",
         )
     return transformed
-
-
-def _iterate_chunks(table: Table, roles: ColumnRoles, size: int, file_format: str) -> Iterator[dict[str, Any]]:
-    """Return an iterator of the chunks of all columns, with typed values if the format that is written has types."""
-    numeric = frozenset(roles.probs)
-    if file_format in ("parquet", "arrow") and hasattr(table, "typed_chunks"):
-        return table.typed_chunks(numeric, size)
-    if file_format in ("jsonl", "npz") and isinstance(table, CsvTable):
-        return table.valued_chunks(numeric, size)
-    return table.chunks(numeric, size)
 
 
 def check_and_convert_probabilities(

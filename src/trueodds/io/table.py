@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -98,6 +99,14 @@ class Table(ABC):
             "TO314", "Only files can be rewritten.", self.name, "Apply the calibrator with predict_proba instead."
         )
 
+    def valued_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        """Yield the same chunks; a text format infers the type of each cell of the columns not in `numeric`."""
+        return self.chunks(numeric, size)
+
+    def typed_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        """Yield the same chunks; a text format infers one type for each of the columns not in `numeric`."""
+        return self.chunks(numeric, size)
+
 
 def check_column_names(name: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Return the column names; raise TO313 for one that is not valid text. Columns may have equal names if not read."""
@@ -139,6 +148,10 @@ class Writer(ABC):
     ) -> None:
         self.close(kind is None)
 
+    def chunks_of(self, table: Table, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        """Return the chunks of a table, with values of the types that the format of this writer distinguishes."""
+        return table.valued_chunks(numeric, size)
+
     @abstractmethod
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append rows; the first of them is row `start` of the file."""
@@ -146,6 +159,17 @@ class Writer(ABC):
     @abstractmethod
     def close(self, complete: bool) -> None:
         """Finish the table if `complete`, else discard it; the file stays open."""
+
+
+class TextWriter(Writer):
+    """Base class of writers of text in UTF-8 with Unix line ends."""
+
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        super().__init__(file, target)
+        self._text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+
+    def close(self, complete: bool) -> None:
+        self._text.detach()
 
 
 def to_list(cells: Any) -> list[Any]:

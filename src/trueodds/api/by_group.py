@@ -155,7 +155,7 @@ def by_group(
     >>> by_age.widest[0].first, by_age.widest[0].settled
     ('age=old', True)
     """
-    aggregate = check("aggregate", aggregate, Aggregate | None)
+    aggregate = check("aggregate", aggregate, Aggregate | None, None)
     against = check("against", against, Literal["pairs", "rest"], "pairs")
     level, progress_context = check("level", level, Level, 0.95), report_progress(progress)
     interval_spec = IntervalSpec(interval, level, 2000 if resamples is None else resamples)

@@ -179,7 +179,7 @@ def compare(
     interval_spec = IntervalSpec(
         interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample
     )
-    aggregate = check("aggregate", aggregate, Aggregate | None)
+    aggregate = check("aggregate", aggregate, Aggregate | None, None)
     generator = as_generator(rng)
     has_estimator, estimator = estimator is not None, DEFAULT_ESTIMATOR if estimator is None else estimator
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))

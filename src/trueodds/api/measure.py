@@ -118,7 +118,7 @@ def measure(
     interval_spec = IntervalSpec(
         interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample
     )
-    aggregate = check("aggregate", aggregate, Aggregate | None)
+    aggregate = check("aggregate", aggregate, Aggregate | None, None)
     generator = as_generator(rng)
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
     method, rows = method.prepare(restrict_to_region(resolve_data(data, mode, weight_kind), region))

@@ -140,7 +140,7 @@ def scorer(
         )
     if lens is not None:
         as_lens(lens)
-    aggregate = check("aggregate", aggregate, Aggregate | None)
+    aggregate = check("aggregate", aggregate, Aggregate | None, None)
     check("weight_kind", weight_kind, Literal["importance", "frequency"], "importance")
     check("rng", rng, Seed, 0)
     return Scorer(estimator, lens, aggregate, region, weight_kind, rng, settings)

@@ -120,23 +120,18 @@ class Settings:
         return cls(**settings)
 
     def __post_init__(self) -> None:
-        """Check every setting against its annotation, and convert NumPy scalars to Python values."""
-        check_settings(self)
+        """Check every setting against its annotation, and store a sequence as a tuple, a NumPy scalar as a number.
 
-
-def check_settings(instance: Any) -> None:
-    """Check the settings of an instance of a frozen dataclass, and store a sequence as a tuple, a scalar as a number.
-
-    Raises InputError TO203 for a value that the annotation of its setting does not allow.
-    """
-    cls: Any = type(instance)
-    for name, (hint, default) in declared_settings(cls).items():
-        value = getattr(instance, name)
-        if value is default:
-            continue
-        checked = check(name, value, hint, default)
-        if checked is not value:
-            object.__setattr__(instance, name, checked)
+        Raises InputError TO203 for a value that the annotation of its setting does not allow.
+        """
+        cls: Any = type(self)
+        for name, (hint, default) in declared_settings(cls).items():
+            value = getattr(self, name)
+            if value is default:
+                continue
+            checked = check(name, value, hint, default)
+            if checked is not value:
+                object.__setattr__(self, name, checked)
 
 
 @cache
@@ -169,9 +164,9 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     Traceback (most recent call last):
     trueodds.core.errors.InputError: [TO203] bins must be an integer in [1, 1000000]. Got 0. For instance bins=15.
     """
-    if value is default:
-        return value
-    allowed, checked = _read_by_hint(hint, value)
+    if value is default or (type(value) is type(default) in (int, float, str) and value == default):
+        return default  # which is not analyzed, because most settings are
+    allowed, checked = _find_reader(hint)(value)
     if allowed:
         return checked
     words, type_texts = _describe_hint(hint)
@@ -184,13 +179,13 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
 
 def _suggest_value(name: str, value: Any, hint: Any, default: Any, words: Sequence[Any]) -> str:
     """Return the remedy for an invalid value of a setting, of which `words` are allowed values: a value to pass."""
-    is_optional = _read_by_hint(hint, None)[0]
+    is_optional = _find_reader(hint)(None)[0]
     if isinstance(value, str) and value.lower() == "none" and is_optional:
         return f"Pass ⟨{name}=None⟩, without quotes."
     if isinstance(value, str) and words:
         return suggest_names(value[:MAX_VALUE_LENGTH], map(str, words))
     fraction = _percentage_to_fraction(value) if name in FRACTION_SETTINGS else None
-    if fraction is not None and _read_by_hint(hint, fraction)[0]:
+    if fraction is not None and _find_reader(hint)(fraction)[0]:
         return f"{name} is a fraction: {fraction:g}, not {value:g}."
     if default is not dataclasses.MISSING and default is not None:
         return f"For instance ⟨{name}={describe(default)}⟩."
@@ -217,11 +212,6 @@ def call_user_function(name: str, function: Callable[..., Any], *args: Any) -> A
             "TO203", f"{name} could not be called.", f"{type(problem).__name__}: {problem}",
             f"It is called with {len(args)} {'argument' if len(args) == 1 else 'arguments'}.",
         ) from problem  # fmt: skip
-
-
-def _read_by_hint(hint: Any, value: Any) -> tuple[bool, Any]:
-    """Return whether an annotation allows a value, and the value as it is stored."""
-    return _find_reader(hint)(value)
 
 
 def _find_reader(hint: Any) -> ValueReader:

@@ -60,7 +60,7 @@ def named(rng: Rng, registry: Any) -> Any:
 
 def accepted(registry: Any, name: Any) -> tuple[str, ...]:
     """The settings of a member; none of what is no member."""
-    return registry._accepted_settings(name) if isinstance(name, str) and name in registry.names() else ()
+    return registry.settings_of(name) if isinstance(name, str) and name in registry.names() else ()
 
 
 def measure(rng: Rng, data: Rows) -> Any:

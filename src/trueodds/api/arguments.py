@@ -47,10 +47,9 @@ def resolve_method(registry: Any, base_class: type, method: Any, settings: dict[
         TO201 for anything but a known name or an instance, TO202 for an unknown setting or settings beside an instance,
         TO203 for an invalid value.
     """
-    is_name = isinstance(method, str) and method in registry
     for name in settings:
         hint = describe_row_argument(name)
-        if hint is not None and not (is_name and registry.has_setting(method, name)):
+        if hint is not None and not (method in registry and registry.has_setting(method, name)):
             raise InputError("TO202", f"`{name}` is not a setting of this call.", "", hint)
     if isinstance(method, base_class):
         if settings:
@@ -80,9 +79,7 @@ def add_seed(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.r
 
     `rng` is that argument of the call. If it is a generator, the seed is drawn from `generator`, which is made from it.
     """
-    if not isinstance(estimator, str) or "rng" in settings or estimator not in ESTIMATORS:
-        return settings
-    if not ESTIMATORS.has_setting(estimator, "rng"):
+    if "rng" in settings or estimator not in ESTIMATORS or not ESTIMATORS.has_setting(estimator, "rng"):
         return settings
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     return settings | {"rng": seed}

@@ -73,10 +73,6 @@ def as_partition(
     return partition_type(**settings)
 
 
-def pop_partition(settings: dict[str, Any]) -> Partition | None:
-    return as_partition(**{name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings})
-
-
 class HasPartition:
     """Mixin of methods with the field `partition`, which the public functions set by name and by bins.
 
@@ -95,21 +91,14 @@ class HasPartition:
     @classmethod
     def from_settings(cls: Any, _name: str, **settings: Any) -> Any:
         """Create the method from public settings; settings such as `bins` and `partition` determine its partition."""
-        if cls.has_equal_mass_bins:
-            return cls(**_merge_equal_mass_settings(settings))
-        partition = pop_partition(settings)
-        return cls(partition=partition, **settings)
-
-
-def _merge_equal_mass_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Replace the settings of a partition, if any, by `partition`, for a method with equal-mass bins by default."""
-    partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
-    if not partition_settings:
-        return settings
-    has_edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
-    if "partition" not in partition_settings and not has_edges:
-        partition_settings["partition"] = "equal-mass"
-    return settings | {"partition": as_partition(**partition_settings)}
+        partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
+        if not partition_settings:
+            return cls(**settings)
+        if cls.has_equal_mass_bins and "partition" not in partition_settings:
+            has_edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
+            if not has_edges:
+                partition_settings["partition"] = "equal-mass"
+        return cls(partition=as_partition(**partition_settings), **settings)
 
 
 def default_partition(view: View) -> Partition:

@@ -7,6 +7,7 @@ import importlib
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -81,7 +82,9 @@ class Registry:
 
     def __contains__(self, name: object) -> bool:
         """Return whether a method has this name, which may be followed by a setting, as in "risk@0.8"."""
-        return isinstance(name, str) and self.split_name(name)[0] in self._table
+        if not isinstance(name, str):
+            return False
+        return name in self._table or self.split_name(name)[0] in self._table
 
     def split_name(self, name: str) -> tuple[str, dict[str, float]]:
         """Return the name of a method and the setting that follows it after "@", as in "risk@0.8".
@@ -152,15 +155,15 @@ class Registry:
 
     def has_setting(self, name: str, setting: str) -> bool:
         """Return whether the method has a setting of that name."""
-        return setting in self._accepted_settings(name)
+        return setting in _settings_of_method(self.load(name))
 
-    def _accepted_settings(self, name: str) -> tuple[str, ...]:
+    def settings_of(self, name: str) -> tuple[str, ...]:
         """Return the names of the settings that the method of this name takes."""
         return _settings_of_method(self.load(name))
 
     def check(self, name: str, settings: Iterable[str], caller_settings: Iterable[str] = ()) -> None:
         """Raise an error for a setting that neither the method nor its caller (`caller_settings`) has."""
-        known_settings = (*self._accepted_settings(name), *caller_settings)
+        known_settings = (*self.settings_of(name), *caller_settings)
         for key in settings:
             if key not in known_settings:
                 raise self._unknown_setting_error(name, key[:80], known_settings)
@@ -179,7 +182,8 @@ class Registry:
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """Create the method with its settings; an unknown setting raises an InputError that lists similar names."""
         method = self.load(name)
-        self.check(name, settings)
+        if settings:
+            self.check(name, settings)
         if "@" in name:
             name, setting_in_name = self.split_name(name)
             if repeated := [setting for setting in setting_in_name if setting in settings]:
@@ -206,6 +210,7 @@ def dataclass_settings(method: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(method) if field.init)
 
 
+@cache
 def _settings_of_method(method: Any) -> tuple[str, ...]:
     """Return the names of the settings that a method takes by its name."""
     return tuple(method.setting_names() if hasattr(method, "setting_names") else dataclass_settings(method))

@@ -98,7 +98,7 @@ class Consistency(HypothesisTest):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         own_names = dataclass_settings(cls)
-        statistic_names = [name for estimator_name in ESTIMATORS.names() for name in _accepted_settings(estimator_name)]
+        statistic_names = [name for estimator in ESTIMATORS.names() for name in ESTIMATORS.settings_of(estimator)]
         return tuple(dict.fromkeys([*own_names, *statistic_names]))
 
     @classmethod
@@ -189,12 +189,6 @@ class Consistency(HypothesisTest):
         if any(len(estimand.views) > 1 for estimand in estimands):
             settings["aggregate"] = self.aggregate or estimands[0].lens.aggregate
         return settings | statistic_settings(statistic, estimands)
-
-
-def _accepted_settings(estimator_name: str) -> tuple[str, ...]:
-    """Names of the settings of an estimator."""
-    estimator = ESTIMATORS.load(estimator_name)
-    return estimator.setting_names()
 
 
 ALL_LABELINGS = "every labeling has its predicted probability, with independent rows"

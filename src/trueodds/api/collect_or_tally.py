@@ -21,7 +21,11 @@ ROWS_REMEDY = "Pass the predictions from which the tally was made."
 
 
 def resolve_all(
-    data: Any, mode: str | None, weight_kind: str | None
+    data: Any,
+    mode: str | None,
+    weight_kind: str | None,
+    tally_source: Callable[[Source], Tally] = lambda source: source.reduce(Tally.from_predictions),
+    progress: Any = None,
 ) -> tuple[Predictions | Tally, Predictions | Tally]:
     """Return the data as they are, and without rows of weight 0, of which the groups may have to be listed.
 
@@ -37,13 +41,36 @@ def resolve_all(
     weight_kind : {"importance", "frequency"}, optional
         Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
         (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
+    tally_source : callable, optional
+        Function that tallies a source.
+    progress : callable, optional
+        Called with the number of rows that have been read and their total number, if it is known.
 
     Raises
     ------
     InputError
         TO203 for an invalid `mode` or `weight_kind`, TO403 for a tally if single rows are needed.
     """
-    return _resolve_rows(data, mode, weight_kind, lambda source: source.reduce(Tally.from_predictions), None)
+    _check_mode(mode, weight_kind)
+    if isinstance(data, Tally):
+        if mode == "exact":
+            raise InputError("TO403", "This needs the rows, which a tally does not keep.", "a tally", ROWS_REMEDY)
+        if weight_kind == "frequency":
+            raise InputError("TO403", "Frequency weights need the rows.", "a tally", ROWS_REMEDY)
+        return data, data
+    rows = _collect_or_tally(data, mode, tally_source, progress)
+    if weight_kind == "frequency":
+        if isinstance(rows, Tally):
+            raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use ⟨mode='exact'⟩.")
+        return rows, rows.expand_frequencies()
+    if not isinstance(rows, Predictions) or rows.weight is None:
+        return rows, rows
+    # Rows of weight 0 change no result, and are not counted.
+    used_rows = rows if rows.weight.all() else rows[rows.weight > 0]
+    if weight_kind is None:
+        new_notes = (note for note in frequency_weight_notes(used_rows.w) if note not in used_rows.notes)
+        used_rows = used_rows.with_notes(*new_notes)
+    return rows, used_rows
 
 
 @insert_shared_parameters
@@ -75,40 +102,14 @@ def resolve_and_sample(
         sample.append(result.sample)
         return result.tally
 
-    all_rows, rows = _resolve_rows(data, mode, weight_kind, tally_and_sample, progress)
+    all_rows, rows = resolve_all(data, mode, weight_kind, tally_and_sample, progress)
     return all_rows, rows, sample[0] if sample else None
-
-
-def _resolve_rows(
-    data: Any, mode: str | None, weight_kind: str | None, tally_source: Callable[[Source], Tally], progress: Any
-) -> tuple[Predictions | Tally, Predictions | Tally]:
-    """Collect the rows or tally them by `tally_source`, and return them before and after their weights are applied."""
-    _check_mode(mode, weight_kind)
-    if isinstance(data, Tally):
-        if mode == "exact":
-            raise InputError("TO403", "This needs the rows, which a tally does not keep.", "a tally", ROWS_REMEDY)
-        if weight_kind == "frequency":
-            raise InputError("TO403", "Frequency weights need the rows.", "a tally", ROWS_REMEDY)
-        return data, data
-    rows = _collect_or_tally(data, mode, tally_source, progress)
-    if weight_kind == "frequency":
-        if isinstance(rows, Tally):
-            raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use ⟨mode='exact'⟩.")
-        return rows, rows.expand_frequencies()
-    if not isinstance(rows, Predictions) or rows.weight is None:
-        return rows, rows
-    # Rows of weight 0 change no result, and are not counted.
-    used_rows = rows if rows.weight.all() else rows[rows.weight > 0]
-    if weight_kind is None:
-        new_notes = (note for note in frequency_weight_notes(used_rows.w) if note not in used_rows.notes)
-        used_rows = used_rows.with_notes(*new_notes)
-    return rows, used_rows
 
 
 def _check_mode(mode: Any, weight_kind: Any) -> None:
     """Raise TO203 for an invalid mode or kind of weights."""
-    check("mode", mode, Literal["exact", "tally"] | None)
-    check("weight_kind", weight_kind, Literal["importance", "frequency"] | None)
+    check("mode", mode, Literal["exact", "tally"] | None, None)
+    check("weight_kind", weight_kind, Literal["importance", "frequency"] | None, None)
 
 
 def _collect_or_tally(

@@ -15,6 +15,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Estimator, aggregate_values, aggregation_weights
+from trueodds.estimators.binned import BinnedError
 from trueodds.kernels import map_items
 from trueodds.kernels.bins import sums_by_cell
 from trueodds.lenses.base import Lens
@@ -81,6 +82,14 @@ class Estimand:
     def _estimand_of_interval(self) -> Estimand | None:
         interval_estimator = self.estimator.interval_estimator()
         return None if interval_estimator is self.estimator else replace(self, estimator=interval_estimator)
+
+    @property
+    def is_root_mean_square(self) -> bool:
+        """Whether the error is a root mean square over the bins of one score, which has an unbiased square."""
+        error = self.estimator
+        if not (isinstance(error, BinnedError) and error.order == 2 and str(error.distance) == "tv"):
+            return False
+        return len(self.views) == 1 and not self.views[0].joint and self.cell_statistics is not None
 
     @cached_property
     def n_rows(self) -> int:

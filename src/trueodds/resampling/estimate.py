@@ -32,7 +32,6 @@ from trueodds.resampling.intervals.method import (
     UNDEFINED_VALUE_TEXT,
     IntervalSpec,
     estimate_interval,
-    is_root_mean_square,
     needs_requested_row_resamples,
     resolve_method,
     uses_resamples,
@@ -57,13 +56,20 @@ def estimate_all(
     `draw_null` returns the null draws (views, draws) of each of several estimands, or None if they are not needed.
     """
     clustered = preds.cluster is not None
+    if interval_spec.interval is None:
+        return [
+            build_estimate(
+                estimand, None, "", None, interval_spec, None, notes=collect_notes(preds, estimand), clustered=clustered
+            )
+            for estimand in estimands
+        ]
     # A debiased form reports the interval of its plug-in form, see `Estimand.reported_estimand`.
     reported_estimands = [estimand.reported_estimand for estimand in estimands]
     methods = [
         resolve_method(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported_estimands
     ]
     resampled_by_index = _resample_estimands(preds, reported_estimands, methods, interval_spec, rng)
-    null_draws, reported_null_draws = _draw_null_distributions(estimands, reported_estimands, interval_spec, draw_null)
+    null_draws, reported_null_draws = _draw_null_distributions(estimands, reported_estimands, draw_null)
     estimates = []
     for i, estimand in enumerate(estimands):
         resampled = resampled_by_index.get(i)
@@ -107,12 +113,9 @@ def _resample_estimands(
 def _draw_null_distributions(
     estimands: Sequence[Estimand],
     reported_estimands: Sequence[Estimand],
-    interval_spec: IntervalSpec,
     draw_null: Callable[[Sequence[Estimand]], Sequence[Array | None]],
 ) -> tuple[list[Array | None], list[Array | None]]:
-    """Null draws of each estimand, and of the estimand whose interval it reports; None without an interval."""
-    if interval_spec.interval is None:
-        return [None] * len(estimands), [None] * len(estimands)
+    """Null draws of each estimand, and of the estimand whose interval it reports."""
     other_indices = [i for i, estimand in enumerate(estimands) if reported_estimands[i] is not estimand]
     all_draws = draw_null([*estimands, *(reported_estimands[i] for i in other_indices)])
     null_draws = list(all_draws[: len(estimands)])
@@ -218,7 +221,7 @@ def _debias(estimand: Estimand, value: float, noise_floor: float | None, *, clus
     For a root mean square over bins it is the signed root of the unbiased squared error T_mn
     (`debiased_squared_error`), and for other errors that of `subtract_noise_floor`.
     """
-    if is_root_mean_square(estimand) and not clustered:  # pairs of rows within a cluster are not independent
+    if estimand.is_root_mean_square and not clustered:  # pairs of rows within a cluster are not independent
         assert estimand.cell_statistics is not None
         view, cell_statistic = estimand.views[0], estimand.cell_statistics[0]
         debiased_square, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))

@@ -29,7 +29,6 @@ from trueodds.resampling.intervals.method import (
     estimate_interval,
     explain_value_without_interval,
     has_constant_outcomes,
-    is_root_mean_square,
     n_independent_units,
     needs_requested_row_resamples,
     resolve_method,
@@ -99,7 +98,7 @@ class ComparedModel:
     @property
     def is_squared(self) -> bool:
         """Whether the error is a root mean square of one score, which has an unbiased square."""
-        return self.method in ("sun", "debiased") and is_root_mean_square(self.reported_estimand)
+        return self.method in ("sun", "debiased") and self.reported_estimand.is_root_mean_square
 
     @property
     def is_mean(self) -> bool:

@@ -20,7 +20,7 @@ from trueodds.core.settings import OneOf, Probability, Range, Settings
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean
-from trueodds.estimators.binned import BinnedError, BinSums
+from trueodds.estimators.binned import BinSums
 from trueodds.estimators.observed_expected import CalibrationInTheLarge
 from trueodds.lenses.effective_sample_size import (
     MIN_EQUAL_CLUSTERS,
@@ -86,7 +86,7 @@ def _resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustere
         return "exact"
     if isinstance(estimand.estimator, Mean):
         return "normal" if cells else "bca"
-    if is_root_mean_square(estimand) and not clustered and _rows_per_bin(estimand) >= 10:
+    if estimand.is_root_mean_square and not clustered and _rows_per_bin(estimand) >= 10:
         return "sun"
     if estimand.estimator.interval == "residual-norm":
         if has_gaps(estimand):
@@ -114,14 +114,6 @@ def _rows_per_bin(estimand: Estimand) -> float:
     return estimand.views[0].n_rows / len(pooled_view(estimand.views[0], estimand.cell_statistics[0]).w)
 
 
-def is_root_mean_square(estimand: Estimand) -> bool:
-    """Whether the error is a root mean square over the bins of one score, which has an unbiased square."""
-    error = estimand.estimator
-    if not (isinstance(error, BinnedError) and error.order == 2 and str(error.distance) == "tv"):
-        return False
-    return len(estimand.views) == 1 and not estimand.views[0].joint and estimand.cell_statistics is not None
-
-
 def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) -> None:
     if method in ("sun", "debiased") and clustered:
         raise InputError(
@@ -131,7 +123,7 @@ def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) ->
             "Use ⟨interval='auto'⟩, which resamples whole clusters.",
         )
     is_debiased_error = estimand.estimator.interval == "debiased" and method == "debiased"
-    if method in ("sun", "debiased") and not is_root_mean_square(estimand) and not is_debiased_error:
+    if method in ("sun", "debiased") and not estimand.is_root_mean_square and not is_debiased_error:
         raise InputError(
             "TO205",
             f"The {method} interval is for the squared error of one score.",
@@ -142,7 +134,7 @@ def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) ->
 
 def uses_resamples(estimand: Estimand, method: str | None) -> bool:
     """Whether the method uses the common resamples; the debiased interval of a root mean square draws its own."""
-    return method in RESAMPLING_METHODS and not (method == "debiased" and is_root_mean_square(estimand))
+    return method in RESAMPLING_METHODS and not (method == "debiased" and estimand.is_root_mean_square)
 
 
 def needs_requested_row_resamples(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> bool:
@@ -179,7 +171,7 @@ def estimate_interval(
         return None, f"more than {MAX_RESAMPLED_ROWS:,} rows with several views are resampled only by {call}"
     if has_constant_outcomes(estimand, method):
         return None, CONSTANT_OUTCOMES_TEXT
-    if method == "debiased" and is_root_mean_square(estimand):
+    if method == "debiased" and estimand.is_root_mean_square:
         method = "debiased-squares"
     interval_data = _IntervalData(preds, estimand, interval_spec, resampled, null_draws, rng, value)
     interval = _extend_to_score_limit(INTERVAL_METHODS[method].compute(interval_data), interval_data)

@@ -57,8 +57,13 @@ def plausibility_notes(preds: Predictions) -> list[Note]:
 
     Fractions in the first block rule out hard labels, and errors in the first blocks rule out that outcomes are
     predictions. A sample of the rows usually rules out another order of the classes, and the first rows usually have
-    all classes. Otherwise all rows are used. Cost: about a millisecond for any number of rows if that is sufficient.
+    all classes. Otherwise all rows are used. Cost: about a millisecond for any number of rows if that is sufficient, in
+    the first call for these rows.
     """
+    return list(preds.cached(("plausibility", preds.notes), lambda: _check_plausibility(preds)))
+
+
+def _check_plausibility(preds: Predictions) -> list[Note]:
     notes = [*check_hard_labels(preds), *check_confidences(preds)]
     if not any(note.code == "TN108" for note in preds.notes):  # logits that are probabilities: nearly equal predictions
         # Both of the last notes can name the same cause.
@@ -72,17 +77,12 @@ def check_hard_labels(preds: Predictions) -> list[Note]:
         return []
     p = preds.p
     n_first = max(1, BLOCK_SIZE // (1 if p.ndim == 1 else p.shape[1]))
-    if _are_all_certain(p[:n_first]) and _are_all_certain(p[n_first:]):
-        return [hard_labels_note(preds.kind)]
-    return []
+    is_certain = all(((part == 0) | (part == 1)).all() for part in (p[:n_first], p[n_first:]))
+    return [hard_labels_note(preds.kind)] if is_certain else []
 
 
 def hard_labels_note(kind: str) -> Note:
     return Note("TN149", HARD_LABELS_TEXT.format(what="confidence" if kind == "confidence" else "probability"))
-
-
-def _are_all_certain(p: Array) -> bool:
-    return bool(((p == 0) | (p == 1)).all())
 
 
 def check_class_order(preds: Predictions) -> list[Note]:
@@ -155,8 +155,10 @@ def check_observed_classes(preds: Predictions) -> list[Note]:
     if preds.kind == "confidence":
         assert preds.y is not None
         return no_correct_answer_notes(float(preds.w @ preds.y), float(preds.w @ preds.p) * preds.n / preds.w.sum())
-    if _are_all_observed(preds, slice(0, max(1, BLOCK_SIZE // preds.k))):
-        return []
+    if preds.y is not None and preds.y.ndim == 1 and preds.weight is None:
+        y_first = preds.y[: max(1, BLOCK_SIZE // preds.k)]
+        if np.bincount(y_first, minlength=preds.k).all():
+            return []
     is_counted = preds.w > 0
     rows = slice(None) if is_counted.all() else is_counted
     outcomes = preds.votes if preds.votes is not None else preds.y
@@ -176,13 +178,6 @@ def check_observed_classes(preds: Predictions) -> list[Note]:
             p = np.where(preds.known[rows][:, unobserved], p, 0.0)
         expected[unobserved] = (w @ p.astype(np.float64)) * (len(w) / w.sum())
     return unobserved_class_notes(is_observed, expected, preds.classes, preds.kind)
-
-
-def _are_all_observed(preds: Predictions, rows: slice) -> bool:
-    """Return whether some of the rows, which all count, have every class."""
-    if preds.y is None or preds.y.ndim > 1 or preds.weight is not None:
-        return False
-    return bool(np.bincount(preds.y[rows], minlength=preds.k).all())
 
 
 def unobserved_class_notes(is_observed: Array, expected: Array, classes: Sequence[Any], kind: str) -> list[Note]:

@@ -260,7 +260,8 @@ def largest_probabilities(p: Array, *, of_size: int) -> tuple[Array, Array]:
     [[0.75, 0.5, 0.75], [0, 0, 1]]
     """
     if p.ndim == 1 or p.shape[1] == 2:
-        first, second = prob_columns(p).T
+        second = (p if p.ndim == 1 else p[:, 1]).astype(np.float64, copy=False)
+        first = np.maximum(1 - second, 0) if p.ndim == 1 else p[:, 0].astype(np.float64, copy=False)
         return np.maximum(first, second), (second > first).astype(np.int64)
     if of_size < MIN_COMPILED_SIZE:
         return p.max(axis=1), p.argmax(axis=1)

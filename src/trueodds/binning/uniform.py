@@ -46,8 +46,10 @@ class Uniform(Partition):
             return SimplexGrid(k, self.closed).fit(view)
         # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.
         edges = np.arange(k + 1) / k
+        if self.range is None:
+            return Bins(edges, self.closed)
         low = lower_limit(view, self.range)
-        return Bins(low + edges * (1 - low) if low else edges, self.closed)
+        return Bins(low + edges * (1 - low), self.closed)
 
     def sums_by_selection(self, selections: RowSelections) -> Array:
         return sums_in_fixed_bins(self.fit(selections.first_view), selections)

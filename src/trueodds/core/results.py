@@ -97,9 +97,11 @@ def drop_undefined(result: Any, value_field: str, other_fields: tuple[str, ...] 
     if interval is not None and (value_field in undefined_fields or _is_nan(interval.low) or _is_nan(interval.high)):
         object.__setattr__(result, "interval", None)
         undefined_fields = undefined_fields or ["interval"]
+    if not undefined_fields:
+        return
     names = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in undefined_fields)
     note = undefined_note(f"The {names} {'is' if len(undefined_fields) == 1 else 'are'}")
-    if undefined_fields and note not in result.notes:
+    if note not in result.notes:
         object.__setattr__(result, "notes", (*result.notes, note))
 
 

@@ -145,7 +145,7 @@ class BinnedError(HasPartition, Estimator):
         return {
             "partition": str(partition),
             **({"bins": bin_sums.size} if has_bin_rule else {}),
-            "distance": str(as_distance(self.distance, self.order)),
+            "distance": bin_sums.distance.name,
             "order": "inf" if is_maximum else self.order,
             **({"min_count": self.min_count} if is_maximum else {}),
             "occupied_bins": len(binned.w),
@@ -154,9 +154,10 @@ class BinnedError(HasPartition, Estimator):
 
     def parts(self, view: View) -> dict[str, float]:
         """Return the parts of the error from bins whose mean prediction is above and below the event rate."""
-        if view.joint or self.order != 1 or str(as_distance(self.distance)) != "tv":
+        bin_sums = self.bin_sums(view)
+        if not bin_sums.is_mean_gap:
             return {}
-        binned = self.bin_sums(view).binned
+        binned = bin_sums.binned
         gap = binned.w / binned.w.sum() * (binned.p - binned.y)
         return {"over": float(gap[gap > 0].sum()), "under": float(np.abs(gap[gap < 0]).sum())}
 
@@ -219,7 +220,7 @@ class BinSums:
 
     def gap_weights(self) -> Array | None:
         """Weight of each bin if the error is a weighted mean of absolute gaps, else None."""
-        return self.bin_weight / self.bin_weight.sum() if self._is_mean_gap else None
+        return self.bin_weight / self.bin_weight.sum() if self.is_mean_gap else None
 
     def mean_gap_share(self) -> float:
         """1 if gaps of bins do not cancel in the error, as they do in the mean gap, and otherwise 0."""
@@ -229,12 +230,12 @@ class BinSums:
     @property
     def is_mean_total_variation(self) -> bool:
         """Whether the error is the weighted mean of the total variation distances of joint cells."""
-        return self.error.order == 1 and self.view.joint and str(self.distance) == "tv"
+        return self.error.order == 1 and self.view.joint and self.distance.name == "tv"
 
     @property
-    def _is_mean_gap(self) -> bool:
+    def is_mean_gap(self) -> bool:
         """Whether the error is the weighted mean of the absolute gaps of one score."""
-        return self.error.order == 1 and not self.view.joint and str(self.distance) == "tv"
+        return self.error.order == 1 and not self.view.joint and self.distance.name == "tv"
 
     def value(self) -> float:
         w, y, p = self.binned.w, self.binned.y, self.binned.p
@@ -483,7 +484,7 @@ class EqualWeightSums(BinSums):
 
     def gap_weights(self) -> Array | None:
         """Equal weight for every occupied bin."""
-        return (self.bin_weight > 0) / (self.bin_weight > 0).sum() if self._is_mean_gap else None
+        return (self.bin_weight > 0) / (self.bin_weight > 0).sum() if self.is_mean_gap else None
 
     def mean_gap_share(self) -> float:
         r"""Weight of the bin that is most underweighted, relative to its share s of the rows.

@@ -20,6 +20,7 @@ from trueodds import Predictions, read
 from trueodds.data.concatenate import concatenate
 from trueodds.data.plausibility import plausibility_notes
 from trueodds.lenses.lens_by_name import as_lens
+from trueodds.lenses.view import log_odds, rank_scores
 
 NAMES = ["a", "b", "c"]
 
@@ -199,9 +200,9 @@ def test_log_odds_rank_labels_whose_probabilities_round_to_one() -> None:
     Z = np.array([[40.0, 0.0], [50.0, 0.0], [60.0, 0.0], [-1.0, 0.0]])
     preds = Predictions.from_multilabel([[1, 0], [0, 1], [1, 1], [0, 0]], Z, logits=True)
     view = as_lens("class:0").views(preds)[0]
-    assert view.log_odds is not None
-    assert view.log_odds.tolist() == Z[:, 0].tolist()
-    assert view.rank_scores.tolist() == Z[:, 0].tolist()
+    assert log_odds(view) is not None
+    assert log_odds(view).tolist() == Z[:, 0].tolist()
+    assert rank_scores(view).tolist() == Z[:, 0].tolist()
 
 
 def test_a_tally_of_partly_known_rows_is_refused() -> None:

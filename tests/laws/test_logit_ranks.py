@@ -20,6 +20,7 @@ from trueodds.estimators.distinct_scores import DistinctScoreError
 from trueodds.hypotests.hosmer_lemeshow import quantile_groups
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.selective_risk import selective_risk
+from trueodds.lenses.view import rank_scores
 from trueodds.reports.standard_measures import auc_with_se
 
 RANKED_ESTIMATORS = [
@@ -153,7 +154,7 @@ def test_confidences_that_round_to_one_are_ranked_by_the_logits_of_all_classes()
     preds = Predictions.from_logits(y, z)
     for lens in ("confidence", "class:0"):
         (view,) = as_lens(lens).views(preds)
-        assert view.rank_scores == pytest.approx(log_odds, rel=1e-14)
+        assert rank_scores(view) == pytest.approx(log_odds, rel=1e-14)
         assert auc_with_se(view)[0] == pytest.approx(roc_auc_score(y == 0, log_odds), abs=1e-12)
     aurc = selective_risk(preds, resamples=0).aurc
     order = np.argsort(-log_odds)

@@ -10,6 +10,7 @@ import trueodds as to
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.estimators.binned import BinnedError, MaxError
+from trueodds.lenses.effective_sample_size import effective_n, has_integer_weights
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import SUMS, View
 
@@ -46,7 +47,7 @@ def test_every_sum_is_that_of_the_columns(lens, dtype, cells):
 def test_sums_are_made_without_making_columns():
     y, P = rows()
     (view,) = as_lens("confidence").views(to.Predictions(y, P, sum_tolerance=1e-3))
-    assert (len(view), view.n_rows, view.total, view.effective_n, view.has_integer_weights, view.joint) == (
+    assert (len(view), view.n_rows, view.total, effective_n(view), has_integer_weights(view), view.joint) == (
         400,
         400,
         400,

@@ -9,9 +9,18 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins
+from trueodds.lenses.row_sources import sample_rows
+from trueodds.lenses.view import View
 
 MIN_SHARE = 1e-3  # share of the scores from which on it is noted; fewer cannot change a result noticeably
 MAX_CHANCE_FACTOR = 3  # how many times as many as by chance are noted
+
+
+def sample_scores(view: View) -> Array:
+    """Return the values of evenly spaced cells (m,) or (m, K), without computing a column of all rows for them."""
+    if view.rows is not None and not view.has_columns:
+        return view.rows.sample()
+    return view.partition_values[sample_rows(len(view))]
 
 
 def edge_rounding_notes(sample: Array, all_scores: Callable[[], Array], bins: object) -> list[Note]:

@@ -20,6 +20,7 @@ from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import MAX_LOG_ODDS
 from trueodds.kernels.bins import Bins, Closed, FittedPartition
 from trueodds.kernels.monotonic_sweep import monotonic_sweep
+from trueodds.lenses.effective_sample_size import effective_n, has_integer_weights, n_represented, unit_weight
 from trueodds.lenses.view import View
 
 
@@ -55,7 +56,7 @@ def cut_weights(view: View, k: int, rounding: str) -> Array:
     `rounding` says where group i ends: after ⌊n i / k⌋ rows ("floor"), after ⌈n i / k⌉ rows ("ceil"), so that row r
     is in group ⌊r k / n⌋, or so that the first groups have one row more than the others ("first").
     """
-    i, unit = np.arange(1, k), view.unit_weight
+    i, unit = np.arange(1, k), unit_weight(view)
     if unit is None:
         return i * view.total / k
     n = round(view.total / unit)
@@ -135,7 +136,7 @@ class FixedMass(Partition):
         return np.arange(1, k) * (self.rows * view.total / n)
 
     def _n_represented(self, view: View) -> float:
-        return round(view.total) if view.has_integer_weights else view.effective_n
+        return round(view.total) if has_integer_weights(view) else effective_n(view)
 
     def __str__(self) -> str:
         return f"mass {self.rows}" + (", left-closed" if self.closed == "left" else "")
@@ -168,7 +169,7 @@ class Sweep(Partition):
         if not len(s):
             return Bins(np.array([0.0, 1.0]))
         by_mass = self.base == "equal-mass"
-        max_bins = round(view.n_represented) - 1
+        max_bins = round(n_represented(view)) - 1
         _, n_bins = monotonic_sweep(w[None], w[None] * s, wy[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0)
         k = int(n_bins[0])
         if by_mass:

@@ -14,6 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 from trueodds.kernels.bins import FittedPartition
 from trueodds.kernels.variance_splits import LEAF, NO_SPLIT, median_splits
+from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View
 
 MAX_BLOCK_ROWS = 2**15  # rows whose leaves are found at a time, in the cache
@@ -35,7 +36,7 @@ class MedianVariance(Partition):
     max_bins: Count | None = None  # cells
 
     def fit(self, view: View) -> FittedPartition:
-        weights = view.w * (view.n_represented / view.total)
+        weights = view.w * (n_represented(view) / view.total)
         tree: Tree = grow_tree(
             view.partition_values if view.joint else view.partition_values[:, None],
             weights,

@@ -11,6 +11,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.settings import BinCount, Described, OneOf, Settings
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins, FittedPartition
+from trueodds.lenses.effective_sample_size import effective_n
 from trueodds.lenses.view import View
 
 BIN_RULES = ("auto", "sqrt")  # names of the rules by which the number of rows determines the number of bins
@@ -67,7 +68,7 @@ def resolve_n_bins(bins: int | str, view: View) -> int:
     if bins not in BIN_RULES:
         return int(bins)
     # The effective number of rows is used: survey weights of several hundred do not represent that many rows.
-    n = view.effective_n
+    n = effective_n(view)
     # Where n^(2/5) is whole, its rounding error must not add a bin.
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 

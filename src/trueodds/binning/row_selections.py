@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.binning.sorted_scores import ranks_around
 from trueodds.core.typing import Array
 from trueodds.kernels import batch_binning
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, has_rounded_ranks
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class RowSelections:
             self.view.joint
             or not self.view.is_unweighted
             or self.view.partition_values is not self.view.p
-            or self.view.has_rounded_ranks
+            or has_rounded_ranks(self.view)
             or not len(self)
         ):
             return False

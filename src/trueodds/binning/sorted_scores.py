@@ -13,7 +13,7 @@ from trueodds.kernels.bin_sums import bin_sums_of_keys, bin_sums_of_sorted_keys
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, Bins
 from trueodds.kernels.order_statistics import OrderStatistics, select_order_statistics
 from trueodds.lenses.row_sources import combine_outcome_sums
-from trueodds.lenses.view import SORTED_SCORES_KEY, View
+from trueodds.lenses.view import SORTED_SCORES_KEY, View, has_rounded_ranks, rank_scores
 
 MIN_ROWS_FOR_COUNTING = 2**18  # number of rows above which counting is faster than sorting
 MAX_SELECTED_CUTS = 512  # number of cuts up to which selecting the scores there is faster than sorting
@@ -27,7 +27,7 @@ def sort_by_score(view: View) -> SortedScores:
 
 def sort_by_rank(view: View) -> SortedScores:
     """Sorted scores of a binary view; where probabilities round ranks away, sorted and tied by their log odds."""
-    return view.cached("ranked", lambda: SortedLogOdds(view)) if view.has_rounded_ranks else sort_by_score(view)
+    return view.cached("ranked", lambda: SortedLogOdds(view)) if has_rounded_ranks(view) else sort_by_score(view)
 
 
 def sort_by_partition_value(view: View) -> SortedScores:
@@ -153,7 +153,7 @@ class SortedLogOdds(SortedScores):
     def __init__(self, view: View) -> None:
         self._set_keys(None)
         self._view = view
-        log_odds, w = view.rank_scores, view.w
+        log_odds, w = rank_scores(view), view.w
         order = score_keys.argsort_scores(log_odds)
         order = order[w[order] > 0]
         starts = np.flatnonzero(np.diff(log_odds[order], prepend=np.nan) != 0)
@@ -174,7 +174,7 @@ class SortedLogOdds(SortedScores):
         return self.log_odds[last_index], self.log_odds[next_index]
 
     def find_rows(self, p: Array, scores: Array, first: Array) -> Array:
-        index = np.searchsorted(self.log_odds[first], self._view.rank_scores, "right") - 1
+        index = np.searchsorted(self.log_odds[first], rank_scores(self._view), "right") - 1
         return np.maximum(index, 0)
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from trueodds.binning.edge_rounding import edge_rounding_notes
+from trueodds.binning.edge_rounding import edge_rounding_notes, sample_scores
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import default_partition
 from trueodds.binning.uniform import Uniform
@@ -289,7 +289,7 @@ def collect_bar_notes(methods: Sequence[str], views: Sequence[View], partition: 
     for view in views:
         if view.is_rows and not view.joint and partition.ignores_scores:
             all_scores = partial(np.asarray, view.partition_values)
-            notes += edge_rounding_notes(view.sample(), all_scores, partition.fit(view))
+            notes += edge_rounding_notes(sample_scores(view), all_scores, partition.fit(view))
     n_approximate = sum(method == "refined normal" for method in methods)
     if n_approximate:
         notes.append(

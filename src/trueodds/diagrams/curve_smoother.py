@@ -21,6 +21,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums, ResampledLabels, sum_by_score
 from trueodds.estimators._smoothing.kernel_density import KERNELS
 from trueodds.estimators.ece_kde import MAX_RANGE_SHORTFALL, KernelDensityError
+from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View
 
 RangeSetting = Literal["auto", "1/K"]  # start of the range of probabilities: 1/K, or chosen by the scores
@@ -111,7 +112,7 @@ def choose_smoother(
     view: View, score_sums: DistinctScoreSums, bandwidth: float | str, scale: str, range_setting: RangeSetting | None
 ) -> CurveSmoother:
     """The smoother of a view, chosen from its scores alone, without the outcomes."""
-    w = score_sums.w * (view.n_represented / view.total)
+    w = score_sums.w * (n_represented(view) / view.total)
     if scale == "probability":
         low = _range_start(view, score_sums, range_setting)
         return CurveSmoother(scale, low, select_bandwidth(score_sums.score, w, bandwidth, scale))

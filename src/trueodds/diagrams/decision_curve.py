@@ -28,7 +28,7 @@ from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_par
 from trueodds.estimators.threshold_scores import MIN_OUTCOMES, net_benefit, treat_all_net_benefit
 from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.base import Lens
-from trueodds.lenses.effective_sample_size import effective_sample_size
+from trueodds.lenses.effective_sample_size import effective_n, effective_sample_size
 from trueodds.lenses.view import View, view_title
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, SharedResamples
 from trueodds.resampling.intervals.method import interval_of_mean
@@ -544,7 +544,7 @@ class NetBenefitCurve:
         """As `_resample_units`, from multinomial counts of events and nonevents with the effective sample size."""
         size = len(self.w)
         share = np.clip(np.concatenate([self.wy, self.w - self.wy]), 0.0, None)
-        n = max(1, round(self.view.effective_n))
+        n = max(1, round(effective_n(self.view)))
         counts = rng.multinomial(n, share / share.sum(), size=resamples).astype(np.float64)
         return counts[:, :size] + counts[:, size:], counts[:, :size]
 

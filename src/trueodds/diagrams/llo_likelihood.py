@@ -21,6 +21,7 @@ from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.llo import IDENTITY_PARAMETERS
 from trueodds.core.typing import Array
 from trueodds.diagrams._style.formatting import format_percent
+from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View
 
 _LOG_LIKELIHOOD_TOLERANCE = 1e-5  # tolerance in nats of the log-likelihood of the boldest map
@@ -39,7 +40,7 @@ def select_weighted_rows(view: View) -> tuple[LogProbabilities, Array, Array]:
     return (
         LogProbabilities(view.log_P[has_weight]),
         view.Y[has_weight],
-        view.w[has_weight] * (view.n_represented / view.total),
+        view.w[has_weight] * (n_represented(view) / view.total),
     )
 
 

@@ -15,6 +15,7 @@ from trueodds.diagrams.table_columns import Columns
 from trueodds.estimators.corp import Corp
 from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.kernels.isotonic import isotonic_means
+from trueodds.lenses.effective_sample_size import effective_n
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import SharedResamples
 from trueodds.resampling.comparison.paired_rows import same_rows
@@ -339,5 +340,5 @@ def bootstrap_tally_costs(view: View, thresholds: Array, resamples: int, rng: np
     bin_index = positions_among_thresholds(s, thresholds)
     events, nonevents = np.bincount(bin_index, wy, size), np.bincount(bin_index, w - wy, size)
     share = np.clip(np.concatenate([events, nonevents]), 0.0, None)
-    counts = rng.multinomial(max(1, round(view.effective_n)), share / share.sum(), size=resamples).astype(np.float64)
+    counts = rng.multinomial(max(1, round(effective_n(view))), share / share.sum(), size=resamples).astype(np.float64)
     return elementary_scores(counts[:, :size] + counts[:, size:], counts[:, :size], thresholds)

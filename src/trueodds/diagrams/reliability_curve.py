@@ -31,6 +31,7 @@ from trueodds.diagrams.curve_smoother import (
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
+from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View, view_title
 
 COUNT_COLUMNS = ("low", "high", "probability_low", "probability_high", "effective", "n", "outside")
@@ -283,7 +284,7 @@ class CurvePanel:
     def strip_bin_count(self) -> int:
         """The number of bins of the strip that suits the scores; a weight of two is two rows."""
         return freedman_diaconis_bin_count(
-            replace(self.score_sums, n=self.score_sums.w * (self.view.n_represented / self.view.total))
+            replace(self.score_sums, n=self.score_sums.w * (n_represented(self.view) / self.view.total))
         )
 
     def table_columns(self, strip: dict[str, Array]) -> dict[str, Array]:

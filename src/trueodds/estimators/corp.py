@@ -18,7 +18,7 @@ from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.bins import sums_by_cell
 from trueodds.kernels.isotonic import isotonic_means
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, has_rounded_ranks
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 
@@ -195,7 +195,7 @@ class Corp(DistinctScoreError):
 
     def _nearest_scores(self, s: Array, view: View) -> Array:
         """Index (n,) of the nearest score of each row; where scores are groups of log odds, that of its group."""
-        if not view.has_rounded_ranks:
+        if not has_rounded_ranks(view):
             return np.searchsorted((s[1:] + s[:-1]) / 2, view.p.astype(np.float64), "right")
         by_rank = sort_by_rank(view)
         scores, w, _ = by_rank.sums_by_score()

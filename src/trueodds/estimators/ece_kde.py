@@ -28,6 +28,7 @@ from trueodds.estimators._smoothing.kernel_density import (
 from trueodds.estimators.base import require_one_score
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.score_keys import find_scores
+from trueodds.lenses.effective_sample_size import effective_n
 from trueodds.lenses.view import View
 
 MAX_BLOCK_VALUES = 2**20  # maximum size of the arrays of draws that are smoothed at once: 8 MB
@@ -294,7 +295,7 @@ def silverman_bandwidth(view: View) -> float:
     The minimum is 0.002, which is also the result for one row and if half of the scores are almost equal: concentrated
     scores need a narrow kernel. Source: Silverman (1986).
     """
-    n = view.effective_n
+    n = effective_n(view)
     if n <= 1:
         return MIN_BANDWIDTH
     s, w, _ = sort_by_score(view).sums_by_score()

@@ -13,6 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit, LocalSmoother
 from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
 from trueodds.kernels.isotonic import isotonic_means
+from trueodds.lenses.effective_sample_size import unit_weight
 from trueodds.lenses.view import View
 
 KINDS = (*SMOOTHERS, "isotonic")
@@ -284,7 +285,7 @@ class WorstDistance(IntegratedIndex):
 
 def _single_row_share(view: View) -> float:
     """Share of one row if weights are multiples of one row's weight, else 0."""
-    return (view.unit_weight or 0.0) / view.total
+    return (unit_weight(view) or 0.0) / view.total
 
 
 def weighted_quantile(x: Array, share: Array, level: float, row_share: float) -> Array:

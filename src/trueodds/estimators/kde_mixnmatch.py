@@ -16,6 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.kernel_density import KERNELS
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.cell_moments import cell_moments
+from trueodds.lenses.effective_sample_size import effective_n
 from trueodds.lenses.view import View
 
 GRID_START, GRID_END, N_GRID_POINTS = -0.6, 1.6, 2**14  # the grid of the value, as published
@@ -97,7 +98,7 @@ class MixNMatchError(DistinctScoreError):
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """The integral on the grid for draws."""
-        grid, n = DrawGrid(s), view.effective_n
+        grid, n = DrawGrid(s), effective_n(view)
 
         def statistic(w: Array, _wp: Array, wy: Array) -> Array:
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
@@ -156,7 +157,7 @@ class MixNMatchScores(DistinctScores):
 
     def _bandwidth_of_events(self, s: Array, wy: Array) -> float | None:
         """Bandwidth from the scores s (m,) and their events Σwy (m,); None without events."""
-        return max(weighted_std(s, wy) * (2 * self.view.effective_n) ** -0.2, MIN_BANDWIDTH) if wy.sum() > 0 else None
+        return max(weighted_std(s, wy) * (2 * effective_n(self.view)) ** -0.2, MIN_BANDWIDTH) if wy.sum() > 0 else None
 
     def value(self) -> float:
         """Return the error by the trapezoidal rule on the published grid. Points without density contribute nothing."""

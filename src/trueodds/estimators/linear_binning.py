@@ -17,6 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.batch_binning import sum_linear_shares, upper_share
 from trueodds.kernels.bins import Bins, Closed
+from trueodds.lenses.effective_sample_size import effective_n, n_represented, unit_weight
 from trueodds.lenses.view import View
 
 Base = Literal["uniform", "equal-mass"]
@@ -152,7 +153,7 @@ class LinearBinError(DistinctScoreError):
         if self.base == "uniform":
             edges = np.asarray(low + np.arange(k + 1) / k * (1 - low))
             return edges if selections is None else edges[None]
-        unit = view.unit_weight
+        unit = unit_weight(view)
         weight_per_bin = view.total / k if unit is None else round(view.total / unit) // k * unit  # ⌊n / k⌋ rows
         last_scores, next_scores = (selections or sort_by_partition_value(view)).scores_at_weight(
             np.arange(1, k) * weight_per_bin
@@ -165,10 +166,10 @@ class LinearBinError(DistinctScoreError):
         if not isinstance(self.bins, str):
             k = int(self.bins)
         else:
-            k = max(1, math.isqrt(round(view.effective_n)))
+            k = max(1, math.isqrt(round(effective_n(view))))
             if self.bins == "auto":
                 k = min(k, 10)
-        return min(k, max(round(view.n_represented), 1)) if self.base == "equal-mass" else k
+        return min(k, max(round(n_represented(view)), 1)) if self.base == "equal-mass" else k
 
     def settings_used(self, view: View) -> dict[str, Any]:
         settings: dict[str, Any] = {"partition": f"{self.base} {self.bins}" + (" on [1/K, 1]" if self.range else "")}

@@ -11,6 +11,7 @@ from trueodds.core.settings import Order, check
 from trueodds.core.typing import Array
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.monotonic_sweep import monotonic_sweep
+from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View
 
 Base = Literal["equal-mass", "uniform"]
@@ -85,7 +86,7 @@ class SweepError(DistinctScoreError):
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Return the error as a function of the sums; the number of bins is selected separately for each draw."""
-        max_bins = round(view.n_represented) - 1
+        max_bins = round(n_represented(view)) - 1
 
         def statistic(w: Array, wp: Array, wy: Array) -> Array:
             errors, _ = self._sweep(w, wp, wy, s, max_bins)
@@ -100,7 +101,7 @@ class SweepError(DistinctScoreError):
     def bins(self, view: View) -> int:
         """Number of bins that the sweep selects."""
         s, w, wp, wy = DistinctScores(self, view).shares()
-        _, n_bins = self._sweep(w, wp, wy, s, round(view.n_represented) - 1)
+        _, n_bins = self._sweep(w, wp, wy, s, round(n_represented(view)) - 1)
         return int(n_bins[0])
 
     def _sweep(self, w: Array, wp: Array, wy: Array, s: Array, max_bins: int) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ from trueodds.estimators.cumulative import CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import StandardizedStatistic, ViewResult
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, rank_scores
 
 MIN_EFFECTIVE_N = 5.0  # effective number of rows below which the cumulative residual is far from Brownian motion
 # Share of the variance at one score above which the maximum decreases by more than a tenth of its standard deviation.
@@ -299,7 +299,7 @@ def _asymptotic_warnings(view: View) -> tuple[str, ...]:
             f"The variance of the outcomes has an effective size of {effective_n:.2g} rows, too few for the Brownian"
             " motion limit."
         )
-    _, score_index = np.unique(view.rank_scores, return_inverse=True)
+    _, score_index = np.unique(rank_scores(view), return_inverse=True)
     largest_share = float(np.bincount(score_index, variance).max() / variance.sum())
     if largest_share > MAX_VARIANCE_SHARE:
         reasons.append(f"{largest_share:.0%} of the variance is at one score, so the p-value is too large.")

@@ -17,7 +17,7 @@ from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.spiegelhalter import impossible_outcomes
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins, sums_by_cell
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, has_rounded_ranks, rank_scores
 
 FORMS = ("auto", "pearson", "exact")
 MIN_EXPECTED_COUNT = 5.0  # expected outcomes below which the chi-square distribution is inaccurate
@@ -296,7 +296,7 @@ class GroupResiduals:
         if view.joint:
             score = 1 - view.partition_values[:, baseline].astype(np.float64)
         else:
-            score = view.rank_scores if view.has_rounded_ranks else view.partition_values
+            score = rank_scores(view) if has_rounded_ranks(view) else view.partition_values
         index, size = quantile_groups(score, view.w, view.n, bins)
         w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
         p = view.P

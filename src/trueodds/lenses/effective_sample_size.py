@@ -1,4 +1,4 @@
-"""Effective sample size of clustered rows (design effect), and the effective number of clusters."""
+"""Effective sample size of weighted and of clustered rows (design effect), and the effective number of clusters."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scipy.special import ndtri, stdtrit
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
+from trueodds.data.weights import are_counts, weight_of_one_row
 from trueodds.lenses.view import View
 
 # Weight of the prior value of the intracluster correlation, 1, in outcomes of the rarer kind. Without outcomes of both
@@ -18,6 +19,28 @@ from trueodds.lenses.view import View
 N_PSEUDO_OUTCOMES = 1.0
 MIN_CLUSTER_SHARE = 0.5  # smallest effective number of clusters, as a share of `equal_clusters`
 MIN_EQUAL_CLUSTERS = 10.0  # number of clusters of equal weight below which intervals have a note
+
+
+def effective_n(view: View) -> float:
+    """Return the effective sample size of independent rows, (Σw)²/Σw²; 0 if the total weight is 0."""
+    if view.is_unweighted:
+        return view.total
+    return view.total**2 / float(view.sums("ww").sum()) if view.total > 0 else 0.0
+
+
+def has_integer_weights(view: View) -> bool:
+    """Return whether all weights are counts, so that a weight of two is equivalent to two rows."""
+    return view.is_unweighted or are_counts(view.w)
+
+
+def unit_weight(view: View) -> float | None:
+    """Return the weight of one row if all weights are multiples of it, else None."""
+    return 1.0 if has_integer_weights(view) else weight_of_one_row(view.w[view.n > 0] / view.n[view.n > 0])
+
+
+def n_represented(view: View) -> float:
+    """Return the number of rows that the weights represent: their sum if they are counts, else the rows with weight."""
+    return view.total if has_integer_weights(view) else view.n_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +145,7 @@ def _intracluster_correlation(view: View, cluster: Array, pair_weight: float) ->
     correlation = min(max(covariance / variance, 0.0), 1.0) if variance > 0 else 1.0
     rates = w @ y / view.total
     rarer_share = 1 - float(rates.max()) if view.joint else min(float(rates[0]), 1 - float(rates[0]))
-    n_rarer = max(rarer_share, 0.0) * view.effective_n
+    n_rarer = max(rarer_share, 0.0) * effective_n(view)
     return (n_rarer * correlation + N_PSEUDO_OUTCOMES) / (n_rarer + N_PSEUDO_OUTCOMES)
 
 

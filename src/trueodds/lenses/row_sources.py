@@ -186,43 +186,6 @@ class ExactProbabilities(Protocol):
         ...
 
 
-class HasOutcomeProbabilities(Protocol):
-    """The attributes of a `View` that `SelectedExactProbabilities` reads."""
-
-    @property
-    def has_logs(self) -> bool: ...
-
-    @property
-    def q(self) -> Array: ...
-
-    @property
-    def log_odds(self) -> Array | None: ...
-
-    @property
-    def log_P(self) -> Array: ...
-
-
-class SelectedExactProbabilities:
-    """Exact probabilities of selected rows of a view; `rows` are their numbers."""
-
-    def __init__(self, view: HasOutcomeProbabilities, rows: Array) -> None:
-        self.view, self.rows = view, rows
-
-    @property
-    def has_logs(self) -> bool:
-        return self.view.has_logs
-
-    def complement(self, p: Array) -> Array:
-        return np.asarray(self.view.q[self.rows])
-
-    def log_odds(self) -> Array | None:
-        log_odds = self.view.log_odds
-        return None if log_odds is None else np.asarray(log_odds[self.rows])
-
-    def logs(self, outcomes: int) -> Array:
-        return np.asarray(self.view.log_P[self.rows])
-
-
 def outcome_logs(exact: ExactProbabilities | None, P: Array) -> Array:
     """Return the log-probabilities (n, m) from their source if it has them, else the logarithms of P (n, m)."""
     logs = None if exact is None else exact.logs(P.shape[1])

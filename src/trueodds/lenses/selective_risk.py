@@ -14,8 +14,9 @@ from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Range, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds.lenses.effective_sample_size import effective_n, unit_weight
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, rank_scores
 
 COVERAGE_TOLERANCE = 1e-12  # relative: a coverage this close to the end of a step is equal to it
 _RISK_TOLERANCE = 1e-12  # a risk this close to 0 or 1 is equal to it
@@ -158,7 +159,7 @@ def selective_risk_of_view(
     low = high = np.full(len(requested), np.nan)
     if resamples:
         resampled = _resample_curves(_resample_steps(view, steps, cluster, resamples, as_generator(rng)), shares)
-        n_units = view.effective_n if cluster is None else len(np.unique(cluster))
+        n_units = effective_n(view) if cluster is None else len(np.unique(cluster))
         low, high = _risk_limits(resampled.risks, risk, shares * n_units, level)
         if 0 < n_wrong < n_total:
             interval = _percentile_interval(resampled.aurc, level)
@@ -198,7 +199,7 @@ class _ConfidenceSteps:
 
 def _confidence_steps(view: View) -> _ConfidenceSteps:
     """Return the steps of the risk-coverage curve of a view of rows or cells."""
-    _, first, step = np.unique(-view.rank_scores, return_index=True, return_inverse=True)
+    _, first, step = np.unique(-rank_scores(view), return_index=True, return_inverse=True)
     step, m = step.reshape(-1), len(first)
     w, is_wrong = view.w * rows_per_weight(view), 1 - view.y.astype(np.float64)
     return _ConfidenceSteps(
@@ -252,8 +253,8 @@ def _risk_limits(risks: Array, risk: Array, n_answers: Array, level: float) -> t
 
 def rows_per_weight(view: View) -> float:
     """Number of rows that a weight of 1 represents; weights that are not counts add up to `effective_n`."""
-    unit = view.unit_weight
-    return 1 / unit if unit is not None else view.effective_n / view.total
+    unit = unit_weight(view)
+    return 1 / unit if unit is not None else effective_n(view) / view.total
 
 
 def _check_settings(n_queries: Any, answered: int, resamples: Any, level: Any) -> None:
@@ -329,7 +330,7 @@ def _resample_steps(
     """Yield answers and errors, (m,) each, of the steps in each resample of rows, or of clusters if there are any."""
     m = len(steps.n)
     if not view.is_rows:
-        size = max(1, round(view.effective_n))
+        size = max(1, round(effective_n(view)))
         share = np.clip(np.concatenate([steps.errors, steps.n - steps.errors]), 0.0, None)
         for _ in range(resamples):
             counts = rng.multinomial(size, share / share.sum()).astype(np.float64)

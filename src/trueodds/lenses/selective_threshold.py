@@ -15,7 +15,7 @@ from trueodds.core.results import Result
 from trueodds.core.settings import Probability, Range, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.effective_sample_size import cluster_count_note, effective_sample_size, equal_clusters
+from trueodds.lenses.effective_sample_size import cluster_count_note, effective_sample_size, equal_clusters, unit_weight
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.selective_risk import spaced_steps
 from trueodds.lenses.view import View
@@ -159,7 +159,7 @@ def _effective_numbers(
     """
     if cluster is None:
         w = view.w.astype(np.float64)
-        unit = view.unit_weight
+        unit = unit_weight(view)
         n = np.cumsum(w) / unit if unit is not None else np.cumsum(w) ** 2 / np.cumsum(w**2)
         return n[ends], np.where(is_candidate, n[ends], 0.0)
     n_without_errors, n_effective = np.zeros(len(ends)), np.zeros(len(ends))

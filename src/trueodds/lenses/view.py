@@ -10,16 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.core.typing import Array
-from trueodds.data.weights import are_counts, unit_weights, weight_of_one_row
+from trueodds.data.weights import unit_weights
 from trueodds.kernels.bin_sums import weighted_bin_sums
 from trueodds.kernels.bins import Bins, FittedPartition, find_bins, sums_by_cell
-from trueodds.lenses.row_sources import (
-    ExactProbabilities,
-    RowSource,
-    SelectedExactProbabilities,
-    outcome_logs,
-    sample_rows,
-)
+from trueodds.lenses.row_sources import ExactProbabilities, RowSource, outcome_logs
 
 T = TypeVar("T")
 _Sums = Mapping[str, Array]
@@ -151,29 +145,6 @@ class View:
         return outcome_logs(self.exact, self.p)  # of many classes, so it is not kept
 
     @property
-    def log_odds(self) -> Array | None:
-        """Log odds of the event of a binary view from its logits, (n,) float64; None if there are none."""
-        return None if self.exact is None or not self.exact.has_logs else self.cached("log odds", self.exact.log_odds)
-
-    @property
-    def rank_scores(self) -> Array:
-        """Scores (n,) by which the rows of a binary view are ranked: `p`, or log odds where `p` rounds ranks away.
-
-        Logits beyond 37 all have the probability 1, for instance. Where `p` keeps the order and the ties of the log
-        odds, it is faster.
-        """
-        return self.p if not self.has_rounded_ranks else cast(Array, self.log_odds)
-
-    @property
-    def has_rounded_ranks(self) -> bool:
-        """Whether logits are known whose order and ties are not those of `p`."""
-        if self.exact is None or not self.exact.has_logs or self.joint or not len(self):
-            return False
-        return self.cached(
-            "rounded ranks", lambda: bool(self.p.max() > MAX_RANKED_PROB or self.p.min() < MIN_RANKED_PROB)
-        )
-
-    @property
     def has_logs(self) -> bool:
         """Whether log-probabilities are known independently of the probabilities, so that none underflows."""
         return self.exact is not None and self.exact.has_logs
@@ -204,18 +175,6 @@ class View:
     def partition_values(self) -> Array:
         """Values by which a partition assigns cells to bins, (n,) or (n, m). For rows this is `p`."""
         return self.p if self._partition_values is None else self._partition_values
-
-    def sample(self) -> Array:
-        """Select the `partition_values` of evenly spaced cells, without computing a column of all rows for them.
-
-        Returns
-        -------
-        ndarray of shape (m,) or (m, K)
-            The values of m cells.
-        """
-        if self.rows is not None and not self.has_columns:
-            return self.rows.sample()
-        return self.partition_values[sample_rows(len(self))]
 
     def __len__(self) -> int:
         return self.rows.n if self._p is None and self.rows is not None else len(self.p)
@@ -272,28 +231,6 @@ class View:
         """Total weight."""
         return float(len(self)) if self.is_unweighted else float(self.w.sum())
 
-    @property
-    def effective_n(self) -> float:
-        """Effective sample size (Σw)²/Σw²; 0 if the total weight is 0."""
-        if self.is_unweighted:
-            return self.total
-        return self.total**2 / float(self.sums("ww").sum()) if self.total > 0 else 0.0
-
-    @property
-    def has_integer_weights(self) -> bool:
-        """Whether all weights are counts, so that a weight of two is equivalent to two rows."""
-        return self.is_unweighted or are_counts(self.w)
-
-    @property
-    def unit_weight(self) -> float | None:
-        """Weight of one row if all weights are multiples of it, else None."""
-        return 1.0 if self.has_integer_weights else weight_of_one_row(self.w[self.n > 0] / self.n[self.n > 0])
-
-    @property
-    def n_represented(self) -> float:
-        """Number of rows that the weights represent: their sum if they are counts, else the rows of positive weight."""
-        return self.total if self.has_integer_weights else self.n_rows
-
     def sums(self, name: str) -> Array:
         """Return one of the sums per cell, which are derived for rows.
 
@@ -335,8 +272,8 @@ class View:
         ndarray
             The number of the bin of each row or cell, (n,) int64.
         """
-        if isinstance(partition, Bins) and partition.log_odds_edges is not None and self.has_rounded_ranks:
-            return find_bins(self.rank_scores, partition.log_odds_edges, partition.closed)
+        if isinstance(partition, Bins) and partition.log_odds_edges is not None and has_rounded_ranks(self):
+            return find_bins(rank_scores(self), partition.log_odds_edges, partition.closed)
         return partition.index(self.partition_values)
 
     def binned(self, partition: FittedPartition) -> View:
@@ -440,11 +377,53 @@ class View:
         """
         assert self.is_rows  # a cell of many rows has sums that would be lost
         votes = None if self.votes is None else self.votes[rows]
-        exact = None if self.exact is None else SelectedExactProbabilities(self, rows)
+        exact = None if self.exact is None else _SelectedExactProbabilities(self, rows)
         view = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
         columns = (self._w, self._n, self._partition_values)
         view._w, view._n, view._partition_values = (None if x is None else x[rows] for x in columns)
         return view
+
+
+def log_odds(view: View) -> Array | None:
+    """Return the log odds of the event of a binary view from its logits, (n,) float64; None if there are none."""
+    return view.cached("log odds", view.exact.log_odds) if view.exact is not None and view.has_logs else None
+
+
+def has_rounded_ranks(view: View) -> bool:
+    """Return whether logits are known whose order and ties are not those of the probabilities `p`."""
+    if not view.has_logs or view.joint or not len(view):
+        return False
+    return view.cached("rounded ranks", lambda: bool(view.p.max() > MAX_RANKED_PROB or view.p.min() < MIN_RANKED_PROB))
+
+
+def rank_scores(view: View) -> Array:
+    """Return scores (n,) by which the rows of a binary view are ranked: `p`, or log odds where `p` rounds ranks away.
+
+    Logits beyond 37 all have the probability 1, for instance. Where `p` keeps the order and the ties of the log odds,
+    it is faster.
+    """
+    return cast(Array, log_odds(view)) if has_rounded_ranks(view) else view.p
+
+
+class _SelectedExactProbabilities:
+    """Exact probabilities of selected rows of a view; `rows` are their numbers."""
+
+    def __init__(self, view: View, rows: Array) -> None:
+        self.view, self.rows = view, rows
+
+    @property
+    def has_logs(self) -> bool:
+        return self.view.has_logs
+
+    def complement(self, p: Array) -> Array:
+        return np.asarray(self.view.q[self.rows])
+
+    def log_odds(self) -> Array | None:
+        log_odds_of_view = log_odds(self.view)
+        return None if log_odds_of_view is None else np.asarray(log_odds_of_view[self.rows])
+
+    def logs(self, outcomes: int) -> Array:
+        return np.asarray(self.view.log_P[self.rows])
 
 
 def _view_of_bin_sums(table: _Sums, sum_columns: Callable[[], _Sums], source: View) -> View:

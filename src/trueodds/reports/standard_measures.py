@@ -23,7 +23,7 @@ from trueodds.hypotests.null_draws import has_vote_shares
 from trueodds.kernels import map_blocks
 from trueodds.kernels.parallel import VALUES_PER_ROW_BLOCK
 from trueodds.lenses.lens_by_name import default_lens
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, rank_scores
 from trueodds.reports.audit_result import AuditInterval, StandardMeasure
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
@@ -161,7 +161,7 @@ def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]
     event_weight, nonevent_weight = float(event_weights.sum()), float(nonevent_weights.sum())
     if event_weight <= 0 or nonevent_weight <= 0:
         return float("nan"), float("nan")
-    _, rank_of_row = np.unique(view.rank_scores, return_inverse=True)
+    _, rank_of_row = np.unique(rank_scores(view), return_inverse=True)
     nonevents_at_rank, events_at_rank = (np.bincount(rank_of_row, x) for x in (nonevent_weights, event_weights))
     # For each row, the share of nonevents below it and the share of events above it, with ties counted by half.
     share_below = (np.cumsum(nonevents_at_rank) - nonevents_at_rank / 2)[rank_of_row] / nonevent_weight

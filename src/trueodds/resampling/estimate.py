@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
-from trueodds.binning.edge_rounding import edge_rounding_notes
+from trueodds.binning.edge_rounding import edge_rounding_notes, sample_scores
 from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
@@ -21,7 +21,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.data.training_rows import training_row_note
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.estimators.binned import BinnedError
-from trueodds.lenses.effective_sample_size import cluster_count_note
+from trueodds.lenses.effective_sample_size import cluster_count_note, effective_n
 from trueodds.lenses.row_sources import sample_rows
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.cell_bootstrap import BootstrapResult
@@ -149,7 +149,7 @@ def build_estimate(
     if interval:
         settings |= {"interval": interval.method, "level": interval_spec.level}
         if estimand.aggregate != "sum":
-            interval = clip_interval(interval, estimator.max_value, estimand.views[0].effective_n)
+            interval = clip_interval(interval, estimator.max_value, effective_n(estimand.views[0]))
         if interval_spec.interval not in PLAIN_BOOTSTRAP_METHODS:
             interval = extend_interval(interval, value)
     elif no_interval_reason and not has_no_interval:
@@ -252,7 +252,7 @@ def notes_on_edges(preds: Predictions, estimand: Estimand) -> list[Note]:
     if len(estimand.views) > 1:
         P = preds.P
         return edge_rounding_notes(P[sample_rows(*P.shape)].ravel(), lambda: P, partition.fit(view))
-    return edge_rounding_notes(view.sample(), lambda: view.partition_values, partition.fit(view))
+    return edge_rounding_notes(sample_scores(view), lambda: view.partition_values, partition.fit(view))
 
 
 def estimator_partition(estimator: Estimator) -> Partition | None:

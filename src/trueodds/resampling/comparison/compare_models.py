@@ -19,7 +19,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean
 from trueodds.lenses.base import Lens
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, log_odds
 from trueodds.resampling.comparison.compared_model import ComparedModel, compared_tally
 from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
 from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences, error_difference
@@ -403,7 +403,7 @@ class ExchangedRows:
 
     def log_odds(self) -> Array | None:
         """Log odds of each row, if both views have them: those of one model and ranks of the other do not compare."""
-        own, other = self.own.log_odds, self.other.log_odds
+        own, other = log_odds(self.own), log_odds(self.other)
         return None if own is None or other is None else np.where(self.is_exchanged, other, own)
 
     def logs(self, outcomes: int) -> Array:

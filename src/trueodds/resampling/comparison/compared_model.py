@@ -14,7 +14,12 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.lenses.base import Lens
-from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value, effective_sample_size
+from trueodds.lenses.effective_sample_size import (
+    EffectiveSampleSize,
+    critical_value,
+    effective_n,
+    effective_sample_size,
+)
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
@@ -221,7 +226,7 @@ class ComparedModel:
         assert self.draws is not None
         preds = self.preds if hasattr(self, "preds") else None  # a tally has none
         sd, clusters = float(self.draws.std(ddof=1)), self.clusters
-        n = estimand.views[0].effective_n if clusters is None else clusters.effective_rows
+        n = effective_n(estimand.views[0]) if clusters is None else clusters.effective_rows
         null_mean = float(estimand.combine_views(null_draws).mean())
         resampled_bias = float(self.draws.mean()) - self.reported_value
         return folded_normal.GapError(

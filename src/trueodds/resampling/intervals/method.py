@@ -26,6 +26,7 @@ from trueodds.lenses.effective_sample_size import (
     MIN_EQUAL_CLUSTERS,
     EffectiveSampleSize,
     critical_value,
+    effective_n,
     effective_sample_size,
 )
 from trueodds.lenses.view import View
@@ -314,7 +315,7 @@ class _IntervalData:
     @property
     def n(self) -> float:
         """Effective number of independent rows."""
-        return self.estimand.views[0].effective_n if self.clusters is None else self.clusters.effective_rows
+        return effective_n(self.estimand.views[0]) if self.clusters is None else self.clusters.effective_rows
 
     @property
     def critical_value(self) -> float:
@@ -360,7 +361,7 @@ def _debiased_interval(data: _IntervalData) -> Interval:
 def _exact_interval(data: _IntervalData) -> Interval:
     """Interval of an estimator that does not vary over resamples, such as a risk without any error."""
     (view,), is_clustered = data.estimand.views, data.clusters is not None
-    n = n_independent_units(data.preds) if data.preds is not None and is_clustered else view.effective_n
+    n = n_independent_units(data.preds) if data.preds is not None and is_clustered else effective_n(view)
     limits = data.estimand.estimator.exact_limits(view, n, data.level)
     assert limits is not None
     return Interval(*limits, data.level, "exact")

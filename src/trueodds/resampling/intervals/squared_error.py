@@ -11,6 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
 from trueodds.kernels.bootstrap_sums import CellSums
+from trueodds.lenses.effective_sample_size import effective_n
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import SharedResamples
 from trueodds.resampling.intervals.percentile import central_quantiles
@@ -42,7 +43,7 @@ def sun_interval(binned: View, level: float) -> Interval:
     """
     t, variance = debiased_squared_error(binned)
     t = max(t, 0.0)
-    se = float(np.sqrt(variance / binned.effective_n))
+    se = float(np.sqrt(variance / effective_n(binned)))
     two_sided_margin, one_sided_margin = float(ndtri((1 + level) / 2)) * se, float(ndtri(level)) * se
     if t >= 2 * two_sided_margin:
         low = t - two_sided_margin

@@ -57,12 +57,7 @@ def estimate_all(
     """
     clustered = preds.cluster is not None
     if interval_spec.interval is None:
-        return [
-            build_estimate(
-                estimand, None, "", None, interval_spec, None, notes=collect_notes(preds, estimand), clustered=clustered
-            )
-            for estimand in estimands
-        ]
+        return [_estimate_without_interval(preds, estimand, interval_spec) for estimand in estimands]
     # A debiased form reports the interval of its plug-in form, see `Estimand.reported_estimand`.
     reported_estimands = [estimand.reported_estimand for estimand in estimands]
     methods = [
@@ -89,6 +84,12 @@ def estimate_all(
             )
         )
     return estimates
+
+
+def _estimate_without_interval(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> Estimate:
+    _ = estimand.values  # before the notes, because an estimator says here which views it does not take
+    notes, clustered = collect_notes(preds, estimand), preds.cluster is not None
+    return build_estimate(estimand, None, "", None, interval_spec, None, notes=notes, clustered=clustered)
 
 
 def _resample_estimands(

@@ -123,8 +123,9 @@ def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
     rows : Predictions or Tally
         A tally has no rows, so that a region raises InputError TO403.
     region : str, mapping or callable, optional
-        Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9"``,
-        ``{"class:cat": (0.2, 0.8)}``, or a function that maps the probabilities (n, K) to a boolean mask.
+        Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9 and class:cat >= 0.1"``. A
+        mapping, ``{"class:cat": (0.2, 0.8)}``, or a function of the probabilities (n, K) that returns a boolean mask is
+        accepted too.
     """
     if region is None:
         return rows

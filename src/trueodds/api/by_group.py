@@ -60,7 +60,7 @@ def by_group(
     preds : Predictions, (y_true, y_prob) or Source
         Predictions with at least one group column, as in ``Predictions(y_true, y_prob, group={"sex": sex})``.
     estimator : str or Estimator, default="ece"
-        Name of an estimator (``trueodds list estimators`` prints them), or an instance with its settings.
+        Name of an estimator (``trueodds list estimators`` prints them). An instance with its settings is accepted too.
     lens : str, Lens or callable, optional
         Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
         ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
@@ -72,8 +72,8 @@ def by_group(
         most in standard errors. The others are listed in `unexamined`, and the joint p-values are adjusted for them. By
         default every subgroup is examined.
     min_effect : float, default=0.05
-        Equivalence margin, in units of the estimator. It is meaningful for errors that are 0 under calibration, and
-        therefore not for proper scores.
+        Equivalence margin, in units of the estimator: a subgroup has the status ``"within"`` if its interval ends below
+        it. It is meaningful for errors that are 0 under calibration, and therefore not for proper scores.
     against : {"pairs", "rest"}, default="pairs"
         Whether gaps are computed between every two subgroups of a column, or between every subgroup and the remaining
         rows.

@@ -71,10 +71,10 @@ def compare(
         ``compare(y_true, p_a, p_b, "brier")``, ``compare(y_true, {"a": p_a, "b": p_b}, "brier")``, or
         ``compare(y_true, [p_a, p_b, p_c], "brier")`` for a ranking.
     estimator : str or Estimator, default="debiased_l2"
-        Name of an estimator (``trueodds list estimators`` prints them), or an instance with its settings.
+        Name of an estimator (``trueodds list estimators`` prints them). An instance with its settings is accepted too.
     lens : str, Lens or callable, optional
-        Which predicted probability is examined, as in `measure`. It is the same for all models; the default is that of
-        the first.
+        Which predicted probability is examined, such as ``"confidence"``, ``"classwise"`` or ``"class:NAME"``, as in
+        `measure`. The default is that of the first model, for all models.
     interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
         Method of the confidence interval of the difference. None omits the interval, which is fast. A plain bootstrap
         of an error with upward bias excludes 0 too often: for two calibrated models in up to 37 % of samples.

@@ -55,9 +55,10 @@ def draw(
         also accepts a mapping of mappings, ``{"model": {"before": a, "after": b}}``, which gives a row per model and a
         column per inner name, such as a version or a data set.
     diagram : str, Recipe or list, default="reliability"
-        Name of a diagram (``trueodds list diagrams`` prints them), or an instance with its settings. A list, such as
-        ``["reliability", "corp"]``, gives a grid with a row per model and a column per diagram, which share their axes
-        within a column. With a single diagram, such as ``["reliability"]``, the models fill the rows in turn.
+        Name of a diagram (``trueodds list diagrams`` prints them). An instance with its settings is accepted too. A
+        list, such as ``["reliability", "corp"]``, gives a grid with a row per model and a column per diagram, which
+        share their axes within a column. With a single diagram, such as ``["reliability"]``, the models fill the rows
+        in turn.
     lens : str, Lens or callable, optional
         Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
         ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one

@@ -38,9 +38,10 @@ def fit(
         Predictions with their outcomes. The two arrays may also be passed separately, as in
         ``fit(y_true, y_prob)``. Whatever `read` accepts (a path, a data frame) is read first.
     method : str, CalibratorSpec or estimator, default="auto"
-        Name of a calibrator (``trueodds list calibrators`` prints them), or an instance with its settings. ``"auto"``
-        selects a calibrator by cross-fitted log loss with the one-standard-error rule. It confirms the gain on rows
-        that were used for neither fit nor selection, and is the identity if the gain is not confirmed.
+        Name of a calibrator (``trueodds list calibrators`` prints them), or ``"auto"``, which selects one and confirms
+        it on held-out rows. An instance with its settings is accepted too. ``"auto"`` selects by cross-fitted log loss
+        with the one-standard-error rule. It confirms the gain on rows that were used for neither fit nor selection, and
+        is the identity if the gain is not confirmed.
     lens : str, Lens or callable, optional
         Without effect, because a calibrator maps all probabilities. It is accepted, as `level` is, so that the same
         settings can be passed to `measure`, `test` and `fit`.

@@ -54,9 +54,10 @@ def measure(
         Predictions with their outcomes. The two arrays may also be passed separately, as in
         ``measure(y_true, y_prob, "ece")``. Whatever `read` accepts (a path, a data frame) is read first.
     estimator : str or Estimator, default="ece"
-        Name of an estimator (``trueodds list estimators`` prints them), or an instance with its settings.
+        Name of an estimator (``trueodds list estimators`` prints them). An instance with its settings is accepted too.
     lens : str, Lens or callable, optional
-        Which predicted probability is examined, and with which outcome it is compared:
+        Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
+        ``"top-label"``, ``"canonical"`` or another one. Each is compared with an outcome of its own:
 
         - ``"positive"``: the probability of the second of two classes.
         - ``"confidence"``: the largest probability, and whether that class was observed.

@@ -68,16 +68,17 @@ def power(
     data : Predictions, (y_true, y_prob) or Source
         Predictions with their outcomes, as in `measure`. The outcomes matter for `width` only.
     test : str or HypothesisTest, default="omnibus"
-        Name of a test (``trueodds list tests`` prints them), or an instance with its settings.
+        Name of a test (``trueodds list tests`` prints them). An instance with its settings is accepted too.
     n : int, optional
         Number of rows. The default is the number of rows of `data`.
     power : float, default=0.8
         Target power: the share of data sets in which the error is to be detected.
     effect : float, optional
-        Size of the error, in units of probability: the mean :math:`|r - p|` of the lens.
+        Size of an error, such as 0.03, whose power is computed, and the number of rows needed to detect it. It is the
+        mean :math:`|r - p|` of the lens, in units of probability.
     width : float, optional
-        Width, from end to end, of the interval of `estimator`, or of a coefficient of the test cox, at level 1 −
-        `alpha`.
+        Width, from end to end, of an interval whose number of rows is computed: that of `estimator`, or that of a
+        coefficient of the test cox. Its level is 1 − `alpha`.
     alpha : float, default=0.05
         Significance level.
     lens : str, Lens or callable, optional

@@ -107,8 +107,8 @@ def table(
     lens : str, Lens or list, optional
         The same as `lenses`, under the name that other functions have.
     by : str or array (n,), optional
-        Name of the group column whose values are the segments, or the segment of each row. A column of a file or data
-        frame is read by its name.
+        Name of the group column whose values are the segments: every model is tested in each of them. A column of a
+        file or data frame is read by its name. An array has the segment of each row.
     interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
         Method of the confidence intervals. None omits intervals, noise floors and bold values, which is fast.
     bold : bool, optional

@@ -46,14 +46,14 @@ def tally(
         Predictions with their outcomes. The two arrays may also be passed separately, as in
         ``tally(y_true, y_prob)``. Whatever `read` accepts (a path, a data frame) is read first.
     lenses : sequence of str or Lens, default=()
-        Additional ``groups:`` lenses that the tally supports.
+        Additional lenses of groups of classes that the tally supports, such as ``"groups:[[0,1],[2]]"``.
     grid : int, optional
         Number of bins per axis of a grid on the simplex, which keeps the lens ``"canonical"``.
     bins : int, default=15
         Number of uniform bins of the null covariance between classes, which is kept up to 2,000 bins in all classes.
     resume : str or path, optional
-        File in which the sums so far are kept. If the call is interrupted, the same call continues from there and ends
-        with the same sums.
+        File in which the sums so far are kept; after an interruption the same call continues from there, and ends with
+        the same sums.
     progress : as in `report_progress`
 
     Returns

@@ -59,14 +59,15 @@ def test(
         Predictions with their outcomes. The two arrays may also be passed separately, as in
         ``test(y_true, y_prob)``. Whatever `read` accepts (a path, a data frame) is read first.
     test : str or HypothesisTest, default="omnibus"
-        Name of a test (``trueodds list tests`` prints them), or an instance with its settings. ``"omnibus"`` combines
-        tests of level, slope and local errors. ``"consistency"`` tests whether an error of the observed size is
-        plausible under calibration, for any `statistic`.
+        Name of a test (``trueodds list tests`` prints them). An instance with its settings is accepted too.
+        ``"omnibus"`` combines tests of level, slope and local errors. ``"consistency"`` tests whether an error of the
+        observed size is plausible under calibration, for any `statistic`.
     lens : str, Lens, callable, or sequence of them, optional
-        Which predicted probability is examined, as in `measure`. Several lenses are tested on the same null draws, and
-        the p-value is then family-wise. By default ``"omnibus"`` tests the lenses of an audit: with more than two
-        classes the confidence, every class, and the whole vector of up to 100 classes. Other tests, and tests with a
-        margin, have one default lens; if it is the confidence of several classes, the result says "confidence only".
+        Which predicted probability is examined, such as ``"confidence"``, ``"classwise"`` or ``"class:NAME"``, as in
+        `measure`. Several lenses are tested on the same null draws, and the p-value is then family-wise. By default
+        ``"omnibus"`` tests the lenses of an audit: with more than two classes the confidence, every class, and the
+        whole vector of up to 100 classes. Other tests, and tests with a margin, have one default lens; if it is the
+        confidence of several classes, the result says "confidence only".
     hypothesis : "calibrated", fitted calibrator or callable, default="calibrated"
         The calibration function under the null hypothesis: the identity, or a function of the probabilities (n, K).
         Under the null each label is drawn with the probability that this function gives it. Rows are still binned by

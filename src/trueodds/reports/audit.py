@@ -170,7 +170,7 @@ def audit(
         Predictions with their outcomes. The two arrays may also be passed separately, as in ``audit(y_true, y_prob)``.
         Whatever `read` accepts (a path, a data frame of pandas, Dask or Spark) is read first.
     alpha : float, default=0.05
-        Significance level of the family-wise test, see Notes.
+        Significance level of the family-wise test. See Notes.
     level : float, default=0.95
         Confidence level of the intervals.
     resamples : int, optional
@@ -182,7 +182,7 @@ def audit(
         Examine only so many subgroups of each column or combination, as in `by_group`. By default every subgroup is
         examined.
     min_effect : float, default=0.05
-        Equivalence margin. A subgroup that is not rejected has the status ``"within"`` if its interval ends below it.
+        Equivalence margin: a subgroup that is not rejected has the status ``"within"`` if its interval ends below it.
     cost : array-like, optional
         Cost of each action (rows) for each true class (columns). The report then has the decision regret.
     actions : sequence of str, optional

@@ -13,7 +13,7 @@ from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
 from trueodds.calibrators import CALIBRATORS
 from trueodds.cli import main
-from trueodds.cli.settings import INTERVAL_SETTINGS, OPTIONS_OF_FAMILY
+from trueodds.cli.settings import SETTINGS_OF_FAMILY
 from trueodds.core.registry import Registry
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
@@ -27,13 +27,9 @@ def accepted_settings(registry: Registry) -> set[str]:
     return {key for method in methods for key in method.setting_names()}
 
 
-@pytest.mark.parametrize("family", list(OPTIONS_OF_FAMILY))
+@pytest.mark.parametrize("family", list(SETTINGS_OF_FAMILY))
 def test_a_family_offers_only_settings_that_a_member_takes(family: str) -> None:
-    offered = {option.removeprefix("--").replace("-", "_") for option in OPTIONS_OF_FAMILY[family]}
-    common_settings = {"estimators": set(INTERVAL_SETTINGS), "tests": {"region", "margin"}}.get(
-        family, set()
-    )  # by measure and test
-    assert offered - accepted_settings(REGISTRIES[family]) <= common_settings
+    assert set(SETTINGS_OF_FAMILY[family]) <= accepted_settings(REGISTRIES[family])
 
 
 def test_votes_with_logits_are_measured_as_in_python(run: Run, folder: Path) -> None:

@@ -10,7 +10,16 @@ import click
 from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import refuse_repeated
-from trueodds.cli.options import FAIL_ON, FILES, FRACTION, JSON, SEED, TEXT_FILE_OPTIONS, add_options, pop_columns
+from trueodds.cli.options import (
+    FAIL_ON,
+    FILES,
+    FRACTION,
+    JSON,
+    SEED_SETTINGS,
+    TEXT_FILE_OPTIONS,
+    add_options,
+    pop_columns,
+)
 from trueodds.core.errors import InputError, Note
 from trueodds.core.progress import ProgressBar
 
@@ -69,7 +78,7 @@ def _record_options() -> list[tuple[str, dict[str, Any]]]:
 )
 @JSON
 @FAIL_ON
-@SEED
+@click.option("--seed", "rng", **SEED_SETTINGS)
 @click.pass_context
 def answers(
     ctx: click.Context,

@@ -11,24 +11,11 @@ import click
 
 from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.costs import COST, read_costs
-from trueodds.cli.groups import (
-    ACCEPT_UNEXAMINED,
-    CROSSINGS,
-    MAX_GROUPS,
-    MIN_EFFECT,
-    check_crossings,
-)
+from trueodds.cli.groups import ACCEPT_UNEXAMINED, check_crossings
 from trueodds.cli.messages import spell_notes
 from trueodds.cli.open_data import is_tally, open_data
-from trueodds.cli.options import (
-    FAIL_ON,
-    FRACTION,
-    JSON,
-    SEED,
-    WEIGHT_KIND,
-    data_options,
-    pop_columns,
-)
+from trueodds.cli.options import FAIL_ON, JSON, data_options, pop_columns
+from trueodds.cli.settings import FunctionCommand
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
@@ -39,27 +26,14 @@ if TYPE_CHECKING:
 AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # those that every audit measures, as a test checks
 
 
-@click.command(short_help="Report everything: errors, tests, subgroups and recalibration.")
+@click.command(
+    cls=FunctionCommand, function="reports/audit.py",
+    short_help="Report everything: errors, tests, subgroups and recalibration.",
+)  # fmt: skip
 @data_options(has_groups=True)
 @click.option("--html", "html_path", metavar="F", help="Write the report as a self-contained HTML page.")
 @JSON
 @click.option("--brief", "is_brief", is_flag=True, help="Print the verdict and the main numbers, about ten lines.")
-@click.option(
-    "--alpha",
-    type=FRACTION,
-    default=0.05,
-    show_default=True,
-    help="Significance level of the verdict.",
-)
-@SEED
-@click.option("--level", type=FRACTION, default=0.95, show_default=True, help="Confidence level.")
-@click.option(
-    "--resamples", type=click.IntRange(min=1), help="Number of null draws; 999 by default, more for many hypotheses."
-)
-@WEIGHT_KIND
-@CROSSINGS
-@MAX_GROUPS
-@MIN_EFFECT
 @COST
 @FAIL_ON
 @ACCEPT_UNEXAMINED

@@ -10,41 +10,21 @@ import click
 from trueodds.cli import gate, gate_values, output
 from trueodds.cli.messages import spell_options
 from trueodds.cli.open_data import find_models, open_models
-from trueodds.cli.options import (
-    FAIL_ON,
-    JSON,
-    LENS,
-    NAMES,
-    PAIRED,
-    SEED,
-    WEIGHT_KIND,
-    data_options,
-    pop_columns_of_models,
-)
-from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
+from trueodds.cli.options import FAIL_ON, JSON, NAMES, data_options, pop_columns_of_models
+from trueodds.cli.settings import FunctionCommand, pop_settings
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
 
-@click.command(short_help="Compare the errors of two models, or rank several models.")
-@data_options(has_mode=False, has_models=True)
-@click.option(
-    "--estimator",
-    help="Name of the estimator: see trueodds list estimators. [default: debiased_l2, with brier in a note]",
-)
-@NAMES
-@PAIRED
-@click.option(
-    "--null", type=click.Choice(["auto", "swap"]), default="auto", show_default=True,
-    help="swap: permutation p-value from exchanging the models' predictions row by row.",
+@click.command(
+    cls=FunctionCommand, function="api/compare.py", family="estimators",
+    short_help="Compare the errors of two models, or rank several models.",
 )  # fmt: skip
-@LENS
+@data_options(has_models=True)
+@NAMES
 @click.option("--html", "html_path", metavar="F", help="Write the models side by side as a self-contained HTML page.")
 @JSON
 @FAIL_ON
-@WEIGHT_KIND
-@SEED
-@settings_options("estimators", omitted=("--region",))
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -82,9 +62,7 @@ def compare(
     from trueodds.api.compare import compare as compare_models
     from trueodds.estimators import ESTIMATORS
 
-    ESTIMATORS.check(
-        estimator or DEFAULT_ESTIMATOR, method_settings, [name for name in INTERVAL_SETTINGS if name != "region"]
-    )
+    ESTIMATORS.check(estimator or DEFAULT_ESTIMATOR, method_settings, compare.text_parameters)
     gates = gate.parse_gates(fail_on, gate_values.compare_scope(estimator or DEFAULT_ESTIMATOR, method_settings))
     with ProgressBar() as progress:
         models = open_models(located_models, progress)

@@ -11,8 +11,8 @@ import click
 from trueodds.cli import output
 from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import open_data, open_models_by_name
-from trueodds.cli.options import LENS, SEED, WEIGHT_KIND, data_options, pop_columns
-from trueodds.cli.settings import parse_value, pop_settings, settings_options
+from trueodds.cli.options import data_options, pop_columns
+from trueodds.cli.settings import FunctionCommand, parse_value, pop_settings
 from trueodds.core.errors import InputError
 
 _PICTURE_SUFFIXES = (".svg", ".png", ".pdf", ".html")
@@ -20,11 +20,11 @@ _TABLE_SUFFIXES = (".csv", ".json")
 _ROTATABLE_DIAGRAMS = ("tetrahedron",)  # diagrams that can be saved as an HTML page, in which they can be rotated
 
 
-@click.command(short_help="Draw a calibration diagram, or save its data.")
+@click.command(
+    cls=FunctionCommand, function="api/draw.py", family="diagrams", without=("ax", "legend", "ncols"),
+    short_help="Draw a calibration diagram, or save its data.",
+)  # fmt: skip
 @data_options(has_groups=True)
-@click.option(
-    "--diagram", default="reliability", show_default=True, help="Name of the diagram: see trueodds list diagrams."
-)
 @click.option(
     "--out",
     required=True,
@@ -43,16 +43,10 @@ _ROTATABLE_DIAGRAMS = ("tetrahedron",)  # diagrams that can be saved as an HTML 
 @click.option("--without", multiple=True, metavar="LAYER", help="Omit a layer of the figure, such as strip.")
 @click.option("--title", metavar="TEXT", help="Title, in place of the default one.")
 @click.option("--no-title", is_flag=True, help="Omit the title and the summary below it.")
-@click.option("--figsize", metavar="W,H", help="Width and height of the figure in inches, such as 5,4.")
-@click.option("--dpi", metavar="N", help="Pixels per inch of a .png file. [default: 200]")
 @click.option(
     "--style", type=click.Choice(["paper", "slide"]), help="Size and type for a paper or a slide, without --figsize."
 )
 @click.option("--width", metavar="W", help="Width of the figure: column, page, or inches, such as 3.3.")
-@LENS
-@WEIGHT_KIND
-@SEED
-@settings_options("diagrams")
 def draw(
     files: tuple[str, ...],
     diagram: str,

@@ -9,7 +9,7 @@ import click
 
 from trueodds.cli import output
 from trueodds.cli.messages import spell_error
-from trueodds.cli.settings import SETTING_OPTIONS
+from trueodds.cli.settings import OPTION_OF_SETTING
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.suggestions import normalize_name, resolve_synonym
 
@@ -125,7 +125,7 @@ def _convert_unknown_option(problem: click.NoSuchOption, command: str, fix: str)
     elif similar_options:
         fix = f"Did you mean {' or '.join(similar_options)}?"
     # A setting without an option of its own is passed by --set, which only commands of methods have.
-    may_be_setting = not synonyms and (not other_commands or problem.option_name in SETTING_OPTIONS)
+    may_be_setting = not synonyms and (not other_commands or problem.option_name in OPTION_OF_SETTING.values())
     if may_be_setting and problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
         name = problem.option_name.lstrip("-").replace("-", "_")
         fix += f" Pass a setting of a method as --set {name}=VALUE."

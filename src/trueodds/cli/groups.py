@@ -10,35 +10,14 @@ import click
 
 from trueodds.cli import gate, gate_values, output
 from trueodds.cli.open_data import is_tally, open_data
-from trueodds.cli.options import (
-    ESTIMATOR,
-    FAIL_ON,
-    JSON,
-    LENS,
-    SEED,
-    WEIGHT_KIND,
-    data_options,
-    pop_columns,
-)
-from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
+from trueodds.cli.options import FAIL_ON, JSON, data_options, pop_columns
+from trueodds.cli.settings import FunctionCommand, pop_settings
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
-CROSSINGS = click.option(
-    "--crossings", type=click.IntRange(min=1), default=1, metavar="[N]",
-    help="Also analyze the combinations of every two group columns, or of up to N columns.",
-)  # fmt: skip
-MAX_GROUPS = click.option(
-    "--max-groups", type=click.IntRange(min=1), metavar="N",
-    help="Examine only N groups of every column, those that deviate most. By default all are examined.",
-)  # fmt: skip
 ACCEPT_UNEXAMINED = click.option(
     "--accept-unexamined", is_flag=True, help="Let gates pass although some groups were not examined."
 )
-MIN_EFFECT = click.option(
-    "--min-effect", type=click.FloatRange(min=0), default=0.05, show_default=True, metavar="X",
-    help="Equivalence margin: a group has the status within if its interval ends below it.",
-)  # fmt: skip
 
 
 def complete_crossings(args: list[str]) -> list[str]:
@@ -67,23 +46,14 @@ def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings:
         )
 
 
-@click.command(short_help="Estimate and test the error of every group of rows.")
-@data_options(has_groups=True, has_mode=False)
-@ESTIMATOR
-@CROSSINGS
-@MAX_GROUPS
-@click.option(
-    "--against", type=click.Choice(["pairs", "rest"]), default="pairs", show_default=True,
-    help="Gaps between every two groups, or between each group and the remaining rows.",
+@click.command(
+    cls=FunctionCommand, function="api/by_group.py", family="estimators",
+    short_help="Estimate and test the error of every group of rows.",
 )  # fmt: skip
-@MIN_EFFECT
-@LENS
+@data_options(has_groups=True)
 @JSON
 @FAIL_ON
 @ACCEPT_UNEXAMINED
-@WEIGHT_KIND
-@SEED
-@settings_options("estimators", omitted=("--region", "--resample"))
 @click.pass_context
 def groups(
     ctx: click.Context,
@@ -110,9 +80,7 @@ def groups(
     from trueodds.api.by_group import by_group
     from trueodds.estimators import ESTIMATORS
 
-    ESTIMATORS.check(
-        estimator, method_settings, [name for name in INTERVAL_SETTINGS if name not in ("region", "resample")]
-    )
+    ESTIMATORS.check(estimator, method_settings, groups.text_parameters)
     gates = gate.parse_gates(fail_on, gate_values.groups_scope(estimator, method_settings))
     with ProgressBar() as progress:
         group_results = by_group(open_data(files, columns), estimator, progress=progress, **(params | method_settings))

@@ -9,32 +9,19 @@ import click
 from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.costs import COST, check_takes_costs, read_costs
 from trueodds.cli.open_data import open_data
-from trueodds.cli.options import (
-    ESTIMATOR,
-    FAIL_ON,
-    FRACTION,
-    JSON,
-    LENS,
-    SEED,
-    TEST,
-    WEIGHT_KIND,
-    data_options,
-    pop_columns,
-)
-from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
+from trueodds.cli.options import FAIL_ON, JSON, data_options, pop_columns
+from trueodds.cli.settings import FunctionCommand, pop_settings
 from trueodds.core.progress import ProgressBar
 
 
-@click.command(short_help="Estimate a calibration error or a score.")
+@click.command(
+    cls=FunctionCommand, function="api/measure.py", family="estimators",
+    short_help="Estimate a calibration error or a score.",
+)  # fmt: skip
 @data_options()
-@ESTIMATOR
-@LENS
 @COST
 @JSON
 @FAIL_ON
-@WEIGHT_KIND
-@SEED
-@settings_options("estimators")
 @click.pass_context
 def measure(
     ctx: click.Context,
@@ -52,7 +39,7 @@ def measure(
     import trueodds as to
     from trueodds.estimators import ESTIMATORS
 
-    ESTIMATORS.check(estimator, method_settings, INTERVAL_SETTINGS)
+    ESTIMATORS.check(estimator, method_settings, measure.text_parameters)
     gates = gate.parse_gates(fail_on, gate_values.measure_scope(estimator, method_settings))
     if cost_path:
         check_takes_costs(ESTIMATORS, estimator, "--estimator ")
@@ -76,35 +63,32 @@ def measure(
     )
 
 
-@click.command(short_help="Test whether the predictions are calibrated.")
+@click.command(
+    cls=FunctionCommand, function="api/test.py", family="tests", without=("hypothesis", "level"),
+    short_help="Test whether the predictions are calibrated.",
+)  # fmt: skip
 @data_options()
-@TEST
-@LENS
 @COST
 @JSON
 @FAIL_ON
-@WEIGHT_KIND
-@SEED
-@settings_options("tests")
 @click.pass_context
 def test(
     ctx: click.Context,
     /,
     files: tuple[str, ...],
-    name: str,
     cost_path: str | None,
     json_path: str | None,
     fail_on: tuple[str, ...],
     **params: Any,
 ) -> None:
     """Test the null hypothesis that the predictions are calibrated."""
-    method_settings, columns = pop_settings(params), pop_columns(params)
+    name, method_settings, columns = params.pop("test"), pop_settings(params), pop_columns(params)
     output.check_outputs(files, json=json_path)
     import trueodds as to
     from trueodds.estimators import ESTIMATORS
     from trueodds.hypotests import TESTS
 
-    TESTS.check(name, method_settings, ("region", "margin"))
+    TESTS.check(name, method_settings, test.text_parameters)
     gates = gate.parse_gates(fail_on, gate_values.test_scope(method_settings.get("margin")))
     registry, costed_method, option = TESTS, name, "--test "
     if name == "consistency":  # which passes the costs on to its statistic
@@ -121,39 +105,15 @@ def test(
     gate.evaluate_gates(ctx, gates, gate_values.GatedVerdict(verdict), verdict.notes)
 
 
-@click.command(short_help="Plan a sample size, or compute the power of a test.")
-@data_options(has_mode=False)
-@TEST
-@click.option("--n", type=click.IntRange(min=1), help="Number of rows. [default: those of the file]")
-@click.option(
-    "--power", type=FRACTION, default=0.8, show_default=True,
-    help="Target power.",
+@click.command(
+    cls=FunctionCommand, function="api/power.py", family="tests",
+    short_help="Plan a sample size, or compute the power of a test.",
 )  # fmt: skip
-@click.option(
-    "--effect",
-    type=float,
-    metavar="X",
-    help="An error such as 0.03: compute its power, and the rows needed to detect it.",
-)
-@click.option(
-    "--width",
-    type=float,
-    metavar="X",
-    help="Compute the rows needed for an interval of this width: of --estimator, or of the calibration slope with"
-    " --test cox --set part=slope.",
-)
-@click.option(
-    "--estimator", default="ece", show_default=True, help="Estimator of the interval: see trueodds list estimators."
-)
-@click.option("--alpha", type=FRACTION, default=0.05, show_default=True, help="Significance level.")
-@LENS
+@data_options()
 @JSON
-@WEIGHT_KIND
-@SEED
-@settings_options("tests", omitted=("--margin",))
-def power(files: tuple[str, ...], name: str, json_path: str | None, **params: Any) -> None:
+def power(files: tuple[str, ...], json_path: str | None, **params: Any) -> None:
     """Plan a sample size: the error that a test detects with n rows, or the rows for an error or an interval width."""
-    method_settings, columns = pop_settings(params), pop_columns(params)
+    name, method_settings, columns = params.pop("test"), pop_settings(params), pop_columns(params)
     output.check_outputs(files, json=json_path)
     import trueodds as to
     from trueodds.estimators import ESTIMATORS
@@ -161,9 +121,9 @@ def power(files: tuple[str, ...], name: str, json_path: str | None, **params: An
     from trueodds.hypotests._power.power import PLAN_SETTINGS
 
     if params["width"] is None or name == "cox":
-        TESTS.check(name, method_settings, ("region", *PLAN_SETTINGS))
+        TESTS.check(name, method_settings, (*power.text_parameters, *PLAN_SETTINGS))
     else:
-        ESTIMATORS.check(params["estimator"], method_settings, ("region", "aggregate"))
+        ESTIMATORS.check(params["estimator"], method_settings, (*power.text_parameters, "aggregate"))
     with ProgressBar() as progress:
         result = to.power(open_data(files, columns), name, progress=progress, **params, **method_settings)
     output.print_result(result.describe(), result.notes, result.to_dict(), json_path)

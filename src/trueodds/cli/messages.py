@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.cli.options import COLUMN_OPTIONS
-from trueodds.cli.settings import SETTING_OPTIONS
+from trueodds.cli.settings import OPTION_OF_SETTING
 from trueodds.core.errors import InputError, Note, spell
 from trueodds.core.printable import to_printable
 
@@ -18,7 +18,7 @@ _OPTION_OF_ARGUMENT: dict[str, tuple[str, str]] = {
     option.lstrip("-").replace("-", "_"): (option, placeholder)
     for option, placeholder in (
         *((option, settings["metavar"]) for option, settings in COLUMN_OPTIONS),
-        *((option, "X") for option in SETTING_OPTIONS),
+        *((option, "X") for option in OPTION_OF_SETTING.values()),
         ("--mode", "exact"),
         ("--lens", "NAME"),
         ("--alpha", "X"),

@@ -14,17 +14,10 @@ from trueodds.core.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# Options whose name as a parameter is that of the Python function are passed to it as they are.
 FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True)
-SEED = click.option("--seed", "rng", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-LENS = click.option(
-    "--lens", help="Examined probability: confidence, positive, classwise, canonical, class:NAME, top-2, …"
-)
-WEIGHT_KIND = click.option(
-    "--weight-kind",
-    type=click.Choice(["importance", "frequency"]),
-    help="Whether a row of weight 2 counts double (importance) or is two rows (frequency). [default: importance]",
-)
+SEED_SETTINGS: dict[str, Any] = {
+    "type": click.IntRange(min=0), "default": 0, "show_default": True, "help": "Random seed.",
+}  # fmt: skip
 FAIL_ON = click.option(
     "--fail-on",
     metavar="GATE",
@@ -32,21 +25,9 @@ FAIL_ON = click.option(
     help="Exit with status 1 if this condition holds: 'ece.low>0.02' (audit, measure, groups), 'difference.low>0'"
     " (compare), 'reject' (test), 'risk@0.8>0.05' (answers). May be repeated.",
 )
-ESTIMATOR = click.option(
-    "--estimator", default="ece", show_default=True, help="Name of the estimator: see trueodds list estimators."
-)
-TEST = click.option(
-    "--test", "name", default="omnibus", show_default=True, help="Name of the test: see trueodds list tests."
-)
 FRACTION = click.FloatRange(0, 1, min_open=True, max_open=True)
 NAMES = click.option(
     "--names", metavar="A,B,…", help="Names of the models. [default: the names of the files or columns]"
-)
-PAIRED = click.option(
-    "--paired/--unpaired",
-    default=None,
-    help="Whether to pair rows: by --question or --row-id, else in their order. [default: paired if the ids or the"
-    " outcomes are equal]",
 )
 JSON = click.option("--json", "json_path", metavar="F|-", help="Write the result as a JSON object; - is stdout.")
 
@@ -121,7 +102,7 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     *TEXT_FILE_OPTIONS,
     *ENGINE_OPTIONS,
 )
-_COLUMN_KEYWORDS = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMN_OPTIONS)
+COLUMN_KEYWORDS = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMN_OPTIONS)
 _LIST_KEYWORDS = ("probs", "logits", "votes", "multilabel", "question", "abstained")
 # Pairs of options that exclude each other, because one of them would be ignored, and the reason.
 _EXCLUSIVE_KEYWORDS = (
@@ -149,13 +130,11 @@ def add_options(options: Iterable[tuple[str, Mapping[str, Any]]]) -> Callable[[C
     return add
 
 
-def data_options(
-    *, has_groups: bool = False, has_mode: bool = True, has_models: bool = False
-) -> Callable[[Command], Command]:
+def data_options(*, has_groups: bool = False, has_models: bool = False) -> Callable[[Command], Command]:
     """Return a decorator that adds FILE and the options of its columns to a command.
 
-    `has_groups` adds --group, which only audit, draw, groups and tally have, and `has_mode` adds --mode. With
-    `has_models`, --probs and --logits may be repeated, for models in columns of one file (see `pop_columns_of_models`).
+    `has_groups` adds --group, which only audit, draw, groups and tally have. With `has_models`, --probs and --logits
+    may be repeated, for models in columns of one file (see `pop_columns_of_models`).
     """
 
     options = {option: settings for option, settings in COLUMN_OPTIONS if has_groups or option != "--group"}
@@ -163,9 +142,6 @@ def data_options(
         for option in ("--probs", "--logits"):
             repeated_help = f"{options[option]['help']} Repeat it for models in columns of one file."
             options[option] = {**options[option], "multiple": True, "help": repeated_help}
-    if has_mode:
-        mode_help = "Keep rows in memory or tally them; by default it depends on the size."
-        options["--mode"] = {"type": click.Choice(["exact", "tally"]), "help": mode_help}
     return lambda command: FILES(add_options(options.items())(command))
 
 
@@ -208,7 +184,7 @@ def pop_columns_of_models(params: dict[str, Any]) -> list[dict[str, Any]]:
     Returns the settings of `read` for each --probs or --logits, as `pop_columns` does for a command with one model.
     """
     values_of_keyword = [params.pop(keyword) or (None,) for keyword in _MODEL_KEYWORDS]
-    shared = {keyword: params.pop(keyword) for keyword in _COLUMN_KEYWORDS if keyword in params}
+    shared = {keyword: params.pop(keyword) for keyword in COLUMN_KEYWORDS if keyword in params}
     return [
         pop_columns(shared | dict(zip(_MODEL_KEYWORDS, values, strict=True)))
         for values in itertools.product(*values_of_keyword)
@@ -220,7 +196,7 @@ def pop_columns(params: dict[str, Any], *, needs_outcome: bool = True) -> dict[s
 
     `needs_outcome` is False for `apply`, where --confidence needs no --correct.
     """
-    values = {name: params.pop(name) for name in _COLUMN_KEYWORDS if name in params}
+    values = {name: params.pop(name) for name in COLUMN_KEYWORDS if name in params}
     columns = {name: value for name, value in values.items() if value not in (None, ()) and value is not False}
     if columns.get("logits") == READS_PROBS:
         columns["logits"] = True

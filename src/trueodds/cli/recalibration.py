@@ -12,16 +12,8 @@ import click
 from trueodds.cli import output, record_options
 from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import is_calibrator, is_tally, open_data
-from trueodds.cli.options import (
-    COLUMN_OPTIONS,
-    SEED,
-    TEXT_FILE_OPTIONS,
-    WEIGHT_KIND,
-    add_options,
-    data_options,
-    pop_columns,
-)
-from trueodds.cli.settings import pop_settings, settings_options
+from trueodds.cli.options import COLUMN_OPTIONS, TEXT_FILE_OPTIONS, add_options, data_options, pop_columns
+from trueodds.cli.settings import FunctionCommand, pop_settings
 from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, install_command, shorten
 from trueodds.core.progress import ProgressBar, report_in_rows
 
@@ -31,26 +23,17 @@ if TYPE_CHECKING:
 CORRECTNESS_CLASSES = ("wrong", "correct")  # of a calibrator of the confidence in an answer
 
 
-@click.command(short_help="Fit a calibrator and save it for trueodds apply.")
-@data_options(has_mode=False)
-@click.option(
-    "--method",
-    default="auto",
-    show_default=True,
-    help=(
-        "Name of the calibrator: see trueodds list calibrators. auto selects one, confirms it on held-out rows, or"
-        " changes nothing."
-    ),
-)
+@click.command(
+    cls=FunctionCommand, function="api/fit.py", family="calibrators", without=("lens", "level", "mode"),
+    short_help="Fit a calibrator and save it for trueodds apply.",
+)  # fmt: skip
+@data_options()
 @click.option(
     "--out",
     required=True,
     metavar="F",
     help="File to save it to: JSON for trueodds apply, or an ONNX graph if it ends with .onnx.",
 )
-@WEIGHT_KIND
-@SEED
-@settings_options("calibrators")
 def fit(files: tuple[str, ...], method: str, out: str, **params: Any) -> None:
     """Fit a calibrator and save it for trueodds apply.
 

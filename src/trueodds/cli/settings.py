@@ -1,48 +1,89 @@
-"""Options for the settings of estimators, tests, diagrams and calibrators, and parsing the texts of their values."""
+"""Options for the parameters of public functions and for settings of methods, and parsing the texts of their values.
+
+A command declares only what the command line alone has. The names, types, defaults, values and texts of the other
+options are those of the function that it calls (`FunctionCommand`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import re
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import click
 
-from trueodds.cli.options import Command, add_options
+from trueodds.cli.options import COLUMN_KEYWORDS, FRACTION, SEED_SETTINGS
+from trueodds.core.docstrings import parameter_entries, resolve_references
 from trueodds.core.errors import InputError
 
-SETTING_OPTIONS = {
-    "--bins": "Number of bins, sqrt, or edges such as [0,0.5,1].",
-    "--partition": "How rows are binned: see trueodds list partitions.",
-    "--min-size": "Minimum number of rows in a leaf of the median-variance tree.",
-    "--closed": "Edge that a bin includes: right (default) or left.",
-    "--range": "1/K: bins on [1/K, 1] instead of [0, 1].",
-    "--distance": "Distance between predicted and observed: see trueodds list distances.",
-    "--order": "Order of the mean over bins; inf is the maximum.",
-    "--min-prob": "Smallest probability inside a logarithm.",
-    "--between": "Interpolation of isotonic between its knots: linear or step.",
-    "--aggregate": "How several views are combined: mean, max, sum, prevalence, weight.",
-    "--region": "Only rows with predictions in a region: 'confidence > 0.9 and class:cat >= 0.1'.",
-    "--interval": "Interval method: auto, percentile, basic, bca, sun, debiased or none.",
-    "--level": "Confidence level of the interval or of the error bars.",
-    "--resamples": "Number of bootstrap resamples or null draws.",
-    "--resample": "What the bootstrap resamples: auto, rows, cells.",
-    "--redraw": "What a test simulates: labels, or both rows and labels.",
-    "--statistic": "The estimator that is the test statistic.",
-    "--margin": "Equivalence margin: decide within, beyond or undecided from the interval.",
+PACKAGE = Path(__file__).parents[1]
+
+
+def _spell(parameter: str) -> str:
+    return f"--{parameter.replace('_', '-')}"
+
+
+# Settings of methods, whose texts are parsed by `parse_value`; each family of methods has some of them as options.
+SETTING_TEXTS = {
+    "bins": "Number of bins, sqrt, or edges such as [0,0.5,1].",
+    "partition": "How rows are binned: see trueodds list partitions.",
+    "min_size": "Minimum number of rows in a leaf of the median-variance tree.",
+    "closed": "Edge that a bin includes: right (default) or left.",
+    "range": "1/K: bins on [1/K, 1] instead of [0, 1].",
+    "distance": "Distance between predicted and observed: see trueodds list distances.",
+    "order": "Order of the mean over bins; inf is the maximum.",
+    "min_prob": "Smallest probability inside a logarithm.",
+    "between": "Interpolation of isotonic between its knots: linear or step.",
+    "aggregate": "How several views are combined: mean, max, sum, prevalence, weight.",
+    "level": "Confidence level of the error bars.",
+    "resamples": "Number of bootstrap resamples or null draws.",
+    "redraw": "What a test simulates: labels, or both rows and labels.",
+    "statistic": "The estimator that is the test statistic.",
 }
-_BIN_OPTIONS = ("--bins", "--partition", "--min-size", "--closed", "--range")
-_ERROR_OPTIONS = (*_BIN_OPTIONS, "--distance", "--order", "--min-prob", "--aggregate", "--region")
-OPTIONS_OF_FAMILY = {
-    "estimators": (*_ERROR_OPTIONS, "--interval", "--level", "--resamples", "--resample"),
-    "tests": ("--statistic", *_ERROR_OPTIONS, "--resamples", "--redraw", "--margin"),
-    "diagrams": (*_BIN_OPTIONS, "--level", "--resamples"),
-    "calibrators": ("--bins", "--partition", "--min-prob", "--between"),
+_BIN_SETTINGS = ("bins", "partition", "min_size", "closed", "range")
+_ERROR_SETTINGS = (*_BIN_SETTINGS, "distance", "order", "min_prob")
+SETTINGS_OF_FAMILY = {
+    "estimators": _ERROR_SETTINGS,
+    "tests": ("statistic", *_ERROR_SETTINGS, "aggregate", "resamples", "redraw"),
+    "diagrams": (*_BIN_SETTINGS, "level", "resamples"),
+    "calibrators": ("bins", "partition", "min_prob", "between"),
 }
-# Settings of `measure` itself, beside those of the estimator.
-INTERVAL_SETTINGS = ("interval", "level", "resamples", "resample", "aggregate", "region")
+# Parameters of the functions that call a method, whose texts are parsed like those of its settings.
+TEXT_PARAMETERS = ("interval", "level", "resamples", "resample", "aggregate", "region", "margin")
+OPTION_OF_SETTING = {name: _spell(name) for name in (*SETTING_TEXTS, *TEXT_PARAMETERS)}
+# What the command line says of a parameter, in place of what follows from the signature and the docstring.
+_OPTION_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "rng": {"option": "--seed", "metavar": None, **SEED_SETTINGS},
+    "alpha": {"type": FRACTION},
+    "level": {"type": FRACTION},
+    "power": {"type": FRACTION},
+    "min_effect": {"type": click.FloatRange(min=0)},
+    "crossings": {
+        "type": click.IntRange(min=1),
+        "default": 1,
+        "metavar": "[N]",
+        "help": "Also analyze the combinations of every two group columns, or of up to N columns.",
+    },
+    "paired": {
+        "option": "--paired/--unpaired",
+        "help": "Whether to pair rows: by --question or --row-id, else in their order. [default: paired if the ids or"
+        " the outcomes are equal]",
+    },
+    "lenses": {"option": "--lens", "multiple": True},
+    "by": {"metavar": "C"},
+    "resume": {"metavar": "F"},
+    "figsize": {"metavar": "W,H", "type": str},
+    "dpi": {"metavar": "N", "type": str, "help": "Pixels per inch of a .png file. [default: 200]"},
+}
+# Parameters that have no option: the command line passes them itself, or has an option for their file.
+_WITHOUT_OPTION = ("progress", "cost", "actions")
 _LIST_SETTINGS = ("candidates",)  # lists of names, which may also be separated by commas
 # Arguments of the Python functions that have an option of their own, and so are refused in --set.
-_OPTION_OF_SETTING = {
+_OPTION_OF_ARGUMENT = {
     "rng": "--seed",
     "seed": "--seed",
     "lens": "--lens",
@@ -51,27 +92,171 @@ _OPTION_OF_SETTING = {
 }
 
 
-def settings_options(family: str, omitted: tuple[str, ...] = ()) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of one family of methods, and --set for its other settings.
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter with a default, as the source of a public function declares and describes it."""
 
-    `omitted` are options of the family that the command does not use.
+    name: str
+    annotation: str
+    default: Any
+    head: str  # its type in the docstring
+    text: str  # its description
+
+    @classmethod
+    def from_source(cls, arg: ast.arg, default: ast.expr, head: str | None, text: str) -> Parameter:
+        """Make a parameter; a default that the signature takes from a constant is that of the docstring."""
+        parameter = cls(arg.arg, ast.unparse(arg.annotation or default), None, head or "", " ".join(text.split()))
+        try:
+            return replace(parameter, default=ast.literal_eval(default))
+        except ValueError:
+            return replace(parameter, default=parameter.documented_default)
+
+    @property
+    def documented_default(self) -> str | None:
+        found = re.search('default="?(.*?)"?(?:,|$)', self.head)
+        return found and found[1]
+
+    @property
+    def choices(self) -> list[str]:
+        """The values that the docstring lists, as in `{"pairs", "rest"}`."""
+        found = re.match("{(.*?)}(?: or (None))?", self.head)
+        return [] if found is None else re.findall(r"[\w-]+", found[1]) + ["none"] * (found[2] is not None)
+
+    def option(self, *, is_text: bool, names: Container[str]) -> click.Option:
+        """Return the option of the parameter; with `is_text` its value is a text for `parse_value`.
+
+        `names` are those of the parameters that are options.
+        """
+        settings: dict[str, Any] = {"help": self._help(is_text=is_text, names=names)}
+        if is_text:
+            settings["metavar"] = "X"
+        else:
+            settings |= self._type() | {"default": self.default, "show_default": bool(self.default)}
+            settings |= _OPTION_SETTINGS.get(self.name, {})
+        return click.Option([settings.pop("option", _spell(self.name)), self.name], **settings)
+
+    def _type(self) -> dict[str, Any]:
+        types = self.annotation.split(" | ")
+        if self.choices:
+            return {"type": click.Choice(self.choices)}
+        if "int" in types:
+            return {"type": click.IntRange(min=1), "metavar": "N"}
+        return {"type": float, "metavar": "X"} if "float" in types else {}
+
+    def _help(self, *, is_text: bool, names: Container[str]) -> str:
+        """Return the first sentence of the description, and the one on the default, as the command line says them.
+
+        Values have no quotes, parameters are called by their options, and values of the type are listed, if the option
+        is a text.
+        """
+        first, *others = re.split(r"(?<=\.) ", self.text)
+        first = re.sub(r", as in `\w+`", "", first)
+        if is_text and self.choices:
+            first = f"{first.removesuffix('.')}: {', '.join(self.choices)}."
+        sentences = [first, *(other for other in others if re.match("By default|The defaults? (is|are) ", other))]
+        if len(sentences) == 1 and (is_text or self.default is None) and self.documented_default:
+            sentences.append(f"[default: {self.documented_default}]")
+        text = re.sub(r'``"?(.*?)"?``', r"\1", " ".join(sentences))
+        return re.sub("`(.*?)`", lambda name: _spell(name[1]) if name[1] in names else name[1], text)
+
+
+def read_parameters(path: str) -> dict[str, Parameter]:
+    """Return the parameters with a default of the public function of a module, which has the name of its file.
+
+    The source is parsed and not imported, because `--help` needs no NumPy, and has its texts under `python -OO`, too.
+    """
+    name = Path(path).stem
+    args = _find_function(path, name).args
+    entries = parameter_entries(_complete_docstring(path, name))
+    positional = [*args.posonlyargs, *args.args]
+    defaults = dict(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
+    defaults |= {arg: default for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True) if default}
+    return {
+        arg.arg: Parameter.from_source(arg, default, *entries[arg.arg])
+        for arg, default in defaults.items()
+        if arg not in args.posonlyargs
+    }
+
+
+@cache
+def _parse_module(path: str) -> ast.Module:
+    return ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+
+
+def _find_function(path: str, name: str) -> ast.FunctionDef:
+    """Return the definition of a function in a module, which comes after those of its overloads."""
+    functions = [node for node in _parse_module(path).body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return functions[-1]
+
+
+def _complete_docstring(path: str, name: str) -> str:
+    """Return the docstring of a function, with the entries that it takes from functions that its module imports."""
+    path_of_name = {
+        alias.name: f"{node.module.removeprefix('trueodds.').replace('.', '/')}.py"
+        for node in _parse_module(path).body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    docstring = ast.get_docstring(_find_function(path, name)) or ""
+    return resolve_references(docstring, lambda source: _complete_docstring(path_of_name.get(source, path), source))
+
+
+class FunctionCommand(click.Command):
+    """A command that calls a public function, with an option for each parameter that it does not declare itself.
+
+    `function` is the path of the module of the function, in the package. The settings of a `family` of methods are
+    options too, and --set passes the others. Parameters in `without` have no option.
     """
 
-    options: list[tuple[str, dict[str, Any]]] = [
-        (option, {"metavar": "X", "help": SETTING_OPTIONS[option]})
-        for option in OPTIONS_OF_FAMILY[family]
-        if option not in omitted
-    ]
-    set_help = f"Any other setting of one of the {family}."
-    set_option = click.option("--set", "assignments", metavar="NAME=VALUE", multiple=True, help=set_help)
-    return lambda command: add_options(options)(set_option(command))
+    def __init__(
+        self, *args: Any, function: str, family: str | None = None, without: Sequence[str] = (), **attrs: Any
+    ) -> None:
+        self.function, self._family, self._without = function, family, (*without, *_WITHOUT_OPTION)
+        super().__init__(*args, **attrs)
+
+    @property
+    def params(self) -> list[click.Parameter]:
+        """FILE and the columns, the parameters of the function, settings, and what only the command line has."""
+        return self._all_params
+
+    @params.setter
+    def params(self, declared: list[click.Parameter]) -> None:
+        self._declared = declared
+
+    @cached_property
+    def _all_params(self) -> list[click.Parameter]:
+        columns = [param for param in self._declared if param.name in ("files", *COLUMN_KEYWORDS)]
+        settings: list[click.Parameter] = []
+        if self._family is not None:
+            settings = [
+                click.Option([OPTION_OF_SETTING[name]], metavar="X", help=SETTING_TEXTS[name])
+                for name in SETTINGS_OF_FAMILY[self._family]
+                if name not in self._parameters
+            ]
+            set_help = f"Any other setting of one of the {self._family}."
+            settings.append(click.Option(["--set", "assignments"], metavar="NAME=VALUE", multiple=True, help=set_help))
+        passed = [
+            parameter.option(is_text=name in self.text_parameters, names=self._parameters)
+            for name, parameter in self._parameters.items()
+        ]
+        return [*columns, *passed, *settings, *(param for param in self._declared if param not in columns)]
+
+    @cached_property
+    def _parameters(self) -> dict[str, Parameter]:
+        """The parameters of the function that become options, by name."""
+        excluded = {*self._without, *(param.name for param in self._declared)}
+        return {name: parameter for name, parameter in read_parameters(self.function).items() if name not in excluded}
+
+    @property
+    def text_parameters(self) -> list[str]:
+        """The parameters of the function whose values are texts, like those of the settings of its methods."""
+        return [name for name in self._parameters if self._family is not None and name in TEXT_PARAMETERS]
 
 
 def pop_settings(params: dict[str, Any]) -> dict[str, Any]:
     """Remove the settings of the method from the parameters of the command, and return their values by name."""
     parsed = {}
-    for option in SETTING_OPTIONS:
-        name = option.lstrip("-").replace("-", "_")
+    for name in OPTION_OF_SETTING:
         text = params.pop(name, None)
         if text is not None:
             parsed[name] = parse_value(text)
@@ -81,12 +266,12 @@ def pop_settings(params: dict[str, Any]) -> dict[str, Any]:
             raise InputError(
                 "TO601", "--set takes NAME=VALUE.", repr(assignment), "For instance --set style=deviation."
             )
-        if name in _OPTION_OF_SETTING:
+        if name in _OPTION_OF_ARGUMENT:
             raise InputError(
                 "TO603",
                 "--set is only for settings that have no option.",
                 f"--set {assignment}",
-                f"Use {_OPTION_OF_SETTING[name]}.",
+                f"Use {_OPTION_OF_ARGUMENT[name]}.",
             )
         if name in parsed:
             raise InputError("TO603", "A setting is given twice.", name, "Omit one of them.")

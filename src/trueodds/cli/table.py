@@ -9,16 +9,19 @@ import click
 from trueodds.cli import output
 from trueodds.cli.messages import note_line, spell_error
 from trueodds.cli.open_data import find_models, is_tally, open_models
-from trueodds.cli.options import JSON, NAMES, PAIRED, SEED, WEIGHT_KIND, data_options, pop_columns_of_models
-from trueodds.cli.settings import pop_settings, settings_options
+from trueodds.cli.options import JSON, NAMES, data_options, pop_columns_of_models
+from trueodds.cli.settings import FunctionCommand, pop_settings
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
 FORMATS = ("text", "markdown", "latex", "csv")
 
 
-@click.command(short_help="Evaluate several models by several measures, as a table.")
-@data_options(has_mode=False, has_models=True)
+@click.command(
+    cls=FunctionCommand, function="api/table.py", family="estimators", without=("lens", "bold"),
+    short_help="Evaluate several models by several measures, as a table.",
+)  # fmt: skip
+@data_options(has_models=True)
 @click.option(
     "--measure",
     "measures",
@@ -36,21 +39,12 @@ FORMATS = ("text", "markdown", "latex", "csv")
     help="Lens of every measure, such as confidence or classwise. May be repeated. [default: that of each measure]",
 )
 @click.option(
-    "--by",
-    metavar="C",
-    help="Column of segments: evaluate and test every model in every segment.",
-)
-@click.option(
     "--format", "table_format", type=click.Choice(FORMATS), default="text", show_default=True,
     help="Form of the table; latex needs the package booktabs.",
 )  # fmt: skip
 @click.option("--no-bold", is_flag=True, help="Do not compare the models, which is faster: no value is bold.")
 @NAMES
-@PAIRED
 @JSON
-@WEIGHT_KIND
-@SEED
-@settings_options("estimators", omitted=("--region", "--resample", "--aggregate"))
 def table(
     files: tuple[str, ...],
     measures: tuple[str, ...],

@@ -12,30 +12,15 @@ from trueodds.cli import output
 from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import add_tallies, open_data
 from trueodds.cli.options import data_options, pop_columns
+from trueodds.cli.settings import FunctionCommand
 from trueodds.core.progress import ProgressBar
 
 
-@click.command(short_help="Tally rows into a small, mergeable file.")
-@data_options(has_groups=True, has_mode=False)
+@click.command(
+    cls=FunctionCommand, function="api/tally.py", short_help="Tally rows into a small, mergeable file."
+)  # fmt: skip
+@data_options(has_groups=True)
 @click.option("--out", required=True, metavar="F", help="File to save it to, such as a.tally.json.")
-@click.option("--lens", "lenses", multiple=True, help="Additional lenses to keep, such as 'groups:[[0,1],[2]]'.")
-@click.option(
-    "--grid",
-    type=click.IntRange(min=1),
-    help="Also keep whole probability vectors, on a grid with this many bins per axis.",
-)
-@click.option(
-    "--bins",
-    type=click.IntRange(min=1),
-    default=15,
-    show_default=True,
-    help="Bins of the joint null distribution of the classes.",
-)
-@click.option(
-    "--resume",
-    metavar="F",
-    help="File that keeps the sums so far; after an interruption the same command resumes from it.",
-)
 def tally(files: tuple[str, ...], out: str, resume: str | None, **params: Any) -> None:
     """Tally rows into a small, mergeable file that audit, measure and test can read."""
     columns = pop_columns(params)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 Documented = TypeVar("Documented", bound=Any)
@@ -51,14 +51,19 @@ def insert_shared_parameters(documented: Documented) -> Documented:
     """
     docstring = documented.__doc__
     if docstring and "as in `" in docstring:
-        documented.__doc__ = _REFERENCE.sub(lambda found: _shared_entries(documented, found), docstring)
+        documented.__doc__ = resolve_references(docstring, lambda name: _find_source(documented, name).__doc__)
     return documented
 
 
-def _shared_entries(documented: Any, found: re.Match[str]) -> str:
+def resolve_references(docstring: str, find_docstring: Callable[[str], str | None]) -> str:
+    """Return a docstring with the entries to which it refers; `find_docstring` returns that of a class or function."""
+    return _REFERENCE.sub(lambda found: _shared_entries(found, find_docstring(found[4])), docstring)
+
+
+def _shared_entries(found: re.Match[str], shared_docstring: str | None) -> str:
     """Return the entries that a reference stands for, indented as it is."""
-    indent, names, head, source = found.groups()
-    known = _parameter_entries(_find_source(documented, source).__doc__)
+    indent, names, head, _ = found.groups()
+    known = parameter_entries(shared_docstring)
     entries = []
     for name in names.split(", "):
         if name not in known:
@@ -80,7 +85,7 @@ def _find_source(documented: Any, name: str) -> Any:
     return namespace.get(name)
 
 
-def _parameter_entries(docstring: str | None) -> dict[str, tuple[str | None, str]]:
+def parameter_entries(docstring: str | None) -> dict[str, tuple[str | None, str]]:
     """Return the type and the text of every parameter and error that a docstring describes, by name."""
     sections = docstring_sections(docstring)
     return {

@@ -13,11 +13,13 @@ import pytest
 import trueodds as to
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
-from tests.reports.example import example
+from tests.reports.example import example, typed
 from trueodds import Predictions, audit
+from trueodds.cli import gate as gate_syntax
 from trueodds.cli import gate_values
 from trueodds.cli.audit import AUDITED_ESTIMATORS
-from trueodds.cli.gate import AUDIT_SCOPE, Gate, Scope, evaluate_gate
+from trueodds.cli.gate import AUDIT_SCOPE, Gate, Scope
+from trueodds.cli.gate_values import GatedAudit, GatedResult, evaluate_gate
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators import ESTIMATORS
@@ -32,9 +34,13 @@ def bare(gate: Gate) -> Estimate:
     return Estimate(gate.name, gate.lens or "canonical", 0.1, 899)
 
 
+def of_estimate(estimate: Estimate) -> GatedResult:
+    return GatedResult(gate_syntax.measure_scope("ece", {}), estimate)
+
+
 def gate_passed(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -> bool:
     audited = example() if report is None else report
-    answer = gate_values.GatedAudit(audited, measure)
+    answer = GatedAudit(result=typed(audited), measure=measure)
     return not evaluate_gate(Gate.parse(text), answer)[0]
 
 
@@ -185,7 +191,8 @@ def test_a_debiased_number_is_there_near_the_noise_floor_and_clear_of_it(
     value: float, noise_floor: float, known: float | None, debiased: float
 ) -> None:
     estimate = Estimate("ece", "confidence", value, 100, None, noise_floor, known)
-    assert gate_values.find_part_and_remark(estimate, "debiased")[0] == pytest.approx(debiased, abs=1e-12)
+    number, _ = gate_values.find_part_and_remark(estimate, Gate.parse("ece.debiased>0"))
+    assert number == pytest.approx(debiased, abs=1e-12)
 
 
 def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_refused() -> None:
@@ -197,19 +204,19 @@ def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_ref
             with pytest.raises(InputError, match="TO610"):
                 Gate.parse(f"{name}.debiased>0.01")
             continue
-        Gate.parse(f"{name}.debiased>0.01")
-        number, _ = gate_values.find_part_and_remark(to.measure(preds, name, resamples=100), "debiased")
+        gate = Gate.parse(f"{name}.debiased>0.01")
+        number, _ = gate_values.find_part_and_remark(to.measure(preds, name, resamples=100), gate)
         assert number is not None, name
         assert math.isfinite(number), name
 
 
-def of_groups(**groups: Estimate) -> gate_values.GatedAudit:
+def of_groups(**groups: Estimate) -> GatedAudit:
     lines = [
         {"label": label, "error": estimate.value, "interval": estimate.interval and estimate.interval.to_dict(),
          "noise_floor": estimate.noise_floor, "n": estimate.n}
         for label, estimate in groups.items()
     ]  # fmt: skip
-    return gate_values.GatedAudit(example() | {"groups": lines}, bare, lambda: None)
+    return GatedAudit(result=typed(example() | {"groups": lines}), measure=bare)
 
 
 def test_the_worst_group_is_the_one_that_comes_nearest_to_failing() -> None:
@@ -239,12 +246,12 @@ def test_a_group_without_a_number_is_no_pass() -> None:
 
 def test_a_command_refuses_bounds_on_what_it_does_not_have() -> None:
     for text, scope in (
-        ("ece>0.1", gate_values.measure_scope("smece", {})),
-        ("smece.high>0.1", gate_values.measure_scope("smece", {"interval": None})),
-        ("beyond", gate_values.test_scope(None)),
-        ("ece>0.1", gate_values.test_scope(0.1)),
-        ("reject", gate_values.ANSWERS_SCOPE),
-        ("difference.floor>0", gate_values.compare_scope("ece", {})),
+        ("ece>0.1", gate_syntax.measure_scope("smece", {})),
+        ("smece.high>0.1", gate_syntax.measure_scope("smece", {"interval": None})),
+        ("beyond", gate_syntax.test_scope(None)),
+        ("ece>0.1", gate_syntax.test_scope(0.1)),
+        ("reject", gate_syntax.ANSWERS_SCOPE),
+        ("difference.floor>0", gate_syntax.compare_scope("ece", {})),
         ("ece@classwise>0", Scope("groups", estimators=("ece",))),
     ):
         with pytest.raises(InputError) as problem:
@@ -278,8 +285,8 @@ def test_a_bound_in_percent_is_suggested_as_a_share() -> None:
         ("brier<0", AUDIT_SCOPE, "at least 0"),
         ("pvalue<0", AUDIT_SCOPE, "at least 0"),
         ("pvalue>1", AUDIT_SCOPE, "at most 1"),
-        ("difference<-1.5", gate_values.compare_scope("ece", {}), "at least -1"),
-        ("difference>1.5", gate_values.compare_scope("ece", {}), r"at most 1.*'difference>0\.015' for 1\.5 %"),
+        ("difference<-1.5", gate_syntax.compare_scope("ece", {}), "at least -1"),
+        ("difference>1.5", gate_syntax.compare_scope("ece", {}), r"at most 1.*'difference>0\.015' for 1\.5 %"),
     ],
 )
 def test_a_bound_that_no_value_lies_beyond_is_refused_on_both_sides(text: str, scope: Scope, reason: str) -> None:
@@ -295,11 +302,11 @@ def test_a_bound_that_no_value_lies_beyond_is_refused_on_both_sides(text: str, s
         ("debiased_l1<-0.01", AUDIT_SCOPE),  # below 0 by chance
         ("bas<-2", AUDIT_SCOPE),
         ("rmsce.debiased<0", AUDIT_SCOPE),  # less its noise, below 0 by chance
-        ("difference>1.5", gate_values.compare_scope("log_loss", {"min_prob": 1e-9})),
-        ("difference<-1.5", gate_values.compare_scope("brier", {})),
-        ("difference.high<-0.5", gate_values.compare_scope("ece", {})),
-        ("ece>1.5", gate_values.measure_scope("ece", {"distance": "kl", "level": 0.9})),
-        ("statistic<-3", gate_values.test_scope(None)),
+        ("difference>1.5", gate_syntax.compare_scope("log_loss", {"min_prob": 1e-9})),
+        ("difference<-1.5", gate_syntax.compare_scope("brier", {})),
+        ("difference.high<-0.5", gate_syntax.compare_scope("ece", {})),
+        ("ece>1.5", gate_syntax.measure_scope("ece", {"distance": "kl", "level": 0.9})),
+        ("statistic<-3", gate_syntax.test_scope(None)),
     ],
 )
 def test_a_bound_within_the_range_of_the_estimator_is_read(text: str, scope: Scope) -> None:
@@ -330,8 +337,8 @@ def test_no_estimator_is_below_its_lower_bound() -> None:
         ("ECE>0.5", AUDIT_SCOPE, "Did you mean ece?"),
         ("log-loss>0.5", AUDIT_SCOPE, "Did you mean log_loss?"),
         ("Brier Score>0.5", AUDIT_SCOPE, "Did you mean brier?"),
-        ("ECE>0.5", gate_values.measure_scope("ece", {}), "Did you mean ece?"),
-        ("P-Value<0.05", gate_values.test_scope(None), "Did you mean pvalue?"),
+        ("ECE>0.5", gate_syntax.measure_scope("ece", {}), "Did you mean ece?"),
+        ("P-Value<0.05", gate_syntax.test_scope(None), "Did you mean pvalue?"),
         ("ece.LOW>0.05", AUDIT_SCOPE, "Did you mean low?"),
     ],
 )
@@ -344,7 +351,7 @@ def test_a_name_in_another_spelling_gets_the_right_one(text: str, scope: Scope, 
 def test_only_names_that_are_accepted_are_listed_as_lenses() -> None:
     estimate = Estimate("ece", "positive", 0.1, 99, parts={"over": 0.1, "under": 0.0, "class:cat": 0.1})
     with pytest.raises(InputError) as problem:
-        evaluate_gate(Gate.parse("ece@classwise>0.1"), gate_values.GatedEstimate(estimate))
+        evaluate_gate(Gate.parse("ece@classwise>0.1"), of_estimate(estimate))
     assert (problem.value.code, problem.value.fix) == ("TO611", "Known: class:cat, positive.")
 
 
@@ -356,8 +363,8 @@ def test_the_gate_knows_what_every_audit_measures() -> None:
 def test_a_number_that_rounds_to_the_bound_is_printed_with_all_its_digits() -> None:
     for value, expected in ((0.05001, "ece@l = 0.05001 > 0.05"), (0.0501, "ece@l = 0.0501 > 0.05")):
         estimate = Estimate("ece", "l", value, 10)
-        assert evaluate_gate(Gate.parse("ece>0.05"), gate_values.GatedEstimate(estimate)) == (True, expected)
-    passed = gate_values.GatedEstimate(Estimate("ece", "l", 0.04, 10))
+        assert evaluate_gate(Gate.parse("ece>0.05"), of_estimate(estimate)) == (True, expected)
+    passed = of_estimate(Estimate("ece", "l", 0.04, 10))
     assert evaluate_gate(Gate.parse("ece>0.05"), passed) == (False, "ece@l = 0.04, not > 0.05")
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import softmax
 
 import trueodds as to
-from trueodds.cli.gate import Gate, evaluate_gate
-from trueodds.cli.gate_values import GatedAudit
+from trueodds.cli.gate import Gate
+from trueodds.cli.gate_values import GatedAudit, evaluate_gate
 from trueodds.core.errors import InputError
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.html import figures
@@ -129,7 +129,8 @@ class Forms:
     def exit_code(self) -> int:
         """That of `trueodds audit --fail-on reject`."""
         try:
-            return int(evaluate_gate(Gate.parse("reject"), GatedAudit(self.facts, lambda _: self.audit))[0])  # type: ignore[arg-type]
+            gated_audit = GatedAudit(result=self.result, measure=lambda _: self.audit)
+            return int(evaluate_gate(Gate.parse("reject"), gated_audit)[0])
         except InputError:
             return 2
 

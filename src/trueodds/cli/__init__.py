@@ -34,7 +34,7 @@ EXIT_STOPPED, EXIT_CLOSED_PIPE = 130, 141  # 128 + the number of the signal: SIG
 class CommandGroup(click.Group):
     """The group of all commands; it converts every exception to an exit code.
 
-    Codes: 0 success, 1 a gate of --fail-on failed (`gate.GATE_FAILED`), 2 an error, 130 interrupted, 141 closed pipe.
+    Codes: 0 success, 1 a gate of --fail-on failed (`GATE_FAILED`), 2 an error, 130 interrupted, 141 closed pipe.
     """
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **click_settings: Any) -> NoReturn:  # type: ignore[override]

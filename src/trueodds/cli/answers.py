@@ -113,7 +113,7 @@ def answers(
             repr(curve),
             f"One of {' '.join(_CURVE_SUFFIXES)}.",
         )
-    gates = gate.parse_gates(fail_on, gate_values.ANSWERS_SCOPE)
+    gates = gate.parse_gates(fail_on, gate.ANSWERS_SCOPE)
     output.check_outputs(files, out=out, curve=curve, json=json_path)
     refuse_repeated(files)
     with ProgressBar() as progress:
@@ -150,7 +150,8 @@ def answers(
         )
         for note in (note for note in notes if note not in first_notes):
             output.print_text(f"  {note_line(note)}")
-    gate.evaluate_gates(ctx, gates, gate_values.GatedAnswers(report, risk, measures), notes)
+    gated_result = gate_values.GatedResult(gate.ANSWERS_SCOPE, report | {"measures": measures})
+    gate_values.evaluate_gates(ctx, gates, gated_result, notes)
 
 
 def _measure_answers(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:

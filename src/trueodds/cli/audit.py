@@ -66,6 +66,7 @@ def audit(
         computed_values = ComputedGateValues(data, settings, params["crossings"], params["max_groups"])
         computed_values.prepare(gates)
         from trueodds.reports import audit as audit_data
+        from trueodds.reports.audit_result import AuditResult
 
         audit_result = audit_data(data, progress=progress, **params, **costs)
         report = audit_result.to_dict()
@@ -78,11 +79,13 @@ def audit(
     finally:  # a file that cannot be written does not lose the report
         if json_path != "-":
             _print_report(report, is_brief=is_brief)
+    result = AuditResult.from_dict(report)
     gated_audit = gate_values.GatedAudit(
-        report, computed_values.measure, computed_values.measure_groups, accept_unexamined
-    )
-    gate.evaluate_gates(
-        ctx, gates, gated_audit, audit_result.notes, lambda condition: gate_values.note_in_audit(condition, report)
+        result=result, measure=computed_values.measure, measure_groups=computed_values.measure_groups,
+        accepts_unexamined=accept_unexamined,
+    )  # fmt: skip
+    gate_values.evaluate_gates(
+        ctx, gates, gated_audit, audit_result.notes, lambda condition: gate_values.note_in_audit(condition, result)
     )
 
 

@@ -63,7 +63,8 @@ def compare(
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(estimator or DEFAULT_ESTIMATOR, method_settings, compare.text_parameters)
-    gates = gate.parse_gates(fail_on, gate_values.compare_scope(estimator or DEFAULT_ESTIMATOR, method_settings))
+    scope = gate.compare_scope(estimator or DEFAULT_ESTIMATOR, method_settings)
+    gates = gate.parse_gates(fail_on, scope)
     with ProgressBar() as progress:
         models = open_models(located_models, progress)
         estimator_args = [] if estimator is None else [estimator]
@@ -76,4 +77,5 @@ def compare(
         output.print_written(html_path)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # there are two models, because gates on more were refused above
-        gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison), comparison.notes)
+        remark = f" ({comparison.estimator} {' − '.join(comparison.names)})"
+        gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(scope, comparison, remark), comparison.notes)

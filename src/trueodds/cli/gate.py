@@ -1,31 +1,20 @@
-"""Gates: parse the conditions of --fail-on, such as 'ece.low>0.05', and exit with status 1 if one of them holds.
+"""Gates: parse the conditions of --fail-on, such as 'ece.low>0.05', and reject those that a command cannot evaluate.
 
 A gate bounds a number of the result (NAME), of a subgroup ([GROUP]), or a part of it (.PART, such as an end of the
 interval), through a lens (@LENS); or it is a word such as "reject". The name of a selective risk includes its coverage
-(risk@0.8). `gate_values` finds the numbers in the results.
+(risk@0.8). `gate_values` reads the numbers from the results, and evaluates the conditions.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-import click
-
-from trueodds.cli import output
-from trueodds.cli.messages import note_line
 from trueodds.core.errors import InputError
-from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
-
-if TYPE_CHECKING:
-    from trueodds.core.errors import Note
-    from trueodds.core.results import Estimate
-
-GATE_FAILED = 1  # exit code if a condition holds; invalid input has another one
 
 _SYNTAX_REMEDY = (
     "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance"
@@ -43,22 +32,24 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda x, limit: x < limit,
     "<=": lambda x, limit: x <= limit,
 }
-# The parts that a gate may name of a number without and with an interval: the value, and the ends of the interval.
-VALUE_PART, VALUE_AND_ENDS = ("value",), ("value", "low", "high")
-PARTS = (*VALUE_AND_ENDS, "floor", "noise_floor", "debiased")
+PARTS = ("value", "low", "high", "floor", "noise_floor", "debiased")  # of an estimate
 RISK = "risk"  # the number whose name includes a coverage
 WORST_GROUP = "worst"  # stands for the group that is nearest to failing
-GATES_ON_ALL_GROUPS = ("reject", "pvalue")  # decisions and numbers for which all groups are tested
-MAX_NAMED_GROUPS = 5  # maximum number of groups that an error names
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The words, numbers and estimators that the gates of one command may name; anything else is refused at once."""
+    """The words, numbers and estimators that the gates of one command may name, and where its result has them.
+
+    A path has the names of fields, or keys, from the result to a number, as in its JSON.
+    """
 
     command: str  # name of the command
     words: tuple[str, ...] = ()  # conditions without a bound, such as "reject"
-    numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # numbers that are no estimates, with parts
+    # Numbers that are no estimates: the paths of their parts.
+    numbers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # The paths of "estimates", of the groups that are "unexamined", and of "min_pvalue".
+    paths: Mapping[str, str] = field(default_factory=dict)
     estimators: tuple[str, ...] | None = ()  # None allows any
     estimators_by_group: tuple[str, ...] | None = ()  # those that are known for every group; None allows any
     accepts_lens: bool = False  # whether a lens may be named
@@ -71,14 +62,70 @@ class Scope:
         return [*(self.estimators or ()), *self.numbers]
 
 
+def with_ends(value: str, interval: str) -> dict[str, str]:
+    """Return the paths of a number and of the ends of its interval."""
+    return {"value": value, "low": f"{interval}.low", "high": f"{interval}.high"}
+
+
 AUDIT_SCOPE = Scope(
     "audit",
     ("reject",),
-    {"pvalue": VALUE_PART},
+    {"pvalue": {"value": "verdict.pvalue"}},
+    {"estimates": "measures", "unexamined": "among_groups.unexamined", "min_pvalue": "verdict.min_pvalue"},
     None,
     None,
     accepts_lens=True,
 )
+ANSWERS_SCOPE = Scope(
+    "answers",
+    numbers={
+        "accuracy": with_ends("accuracy.value", "accuracy"),
+        "overall_accuracy": {"value": "overall_accuracy"},
+        "coverage": {"value": "coverage"},
+        "mean_confidence": {"value": "mean_confidence"},
+        "aurc": with_ends("selective_risk.aurc", "selective_risk.interval"),
+        "risk": with_ends("selective_risk.at.[coverage].risk", "selective_risk.at.[coverage]"),
+    },
+    paths={"estimates": "measures"},
+    estimators=("rmsce", "bas"),
+    example="'risk@0.8>0.05'",
+)
+
+
+def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
+    """Return the scope of `trueodds measure`: the one estimate."""
+    made = make_estimator(estimator, settings)
+    return Scope(
+        "measure", estimators=(made.name,), accepts_lens=True, omits_intervals=settings.get("interval", "auto") is None,
+        estimator=made, example=f"'{estimator}.high>0.05'",
+    )  # fmt: skip
+
+
+def test_scope(margin: Any) -> Scope:
+    """Return the scope of `trueodds test`: p-value, statistic, effect and the decision about a margin."""
+    words = ("reject",) if margin is None else ("reject", "beyond", "undecided")
+    numbers = {name: {"value": name} for name in ("pvalue", "statistic", "effect")}
+    return Scope("test", words, numbers, {"min_pvalue": "min_pvalue"}, example="reject or 'pvalue<=0.01'")
+
+
+def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
+    """Return the scope of `trueodds groups`: the errors of all rows and of every group, and the family-wise p-value."""
+    made = make_estimator(estimator, settings)
+    return Scope(
+        "groups", ("reject",), {"pvalue": {"value": "pvalue"}},
+        {"estimates": "overall", "unexamined": "unexamined", "min_pvalue": "settings.min_pvalue"},
+        (made.name,), (made.name,),
+        omits_intervals=settings.get("interval", "auto") is None, estimator=made,
+        example=f"'{estimator}[worst].low>0.02'",
+    )  # fmt: skip
+
+
+def compare_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
+    """Return the scope of `trueodds compare`: the difference of two models and its p-value."""
+    return Scope(
+        "compare", ("reject",), {"difference": with_ends("difference", "interval"), "pvalue": {"value": "pvalue"}},
+        {"min_pvalue": "min_pvalue"}, estimator=make_estimator(estimator, settings), example="'difference.low>0'",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,180 +191,9 @@ class Gate:
         return InputError("TO611", f"--fail-on {self.text!r} cannot be evaluated.", got, fix)
 
 
-class GatedResult(Protocol):
-    """The result of a command, from which gates read numbers and decisions."""
-
-    def number(self, gate: Gate) -> tuple[float | None, str]:
-        """Return the number that the gate names and its label; None if there is none."""
-        ...
-
-    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
-        """Return whether the condition that the word names is true, so that the gate fails, and why."""
-        ...
-
-
-@runtime_checkable
-class GatedGroupResult(GatedResult, Protocol):
-    """A result with an estimate for every group that was examined."""
-
-    @property
-    def n_groups(self) -> int:
-        """The number of groups, examined or not."""
-        ...
-
-    @property
-    def unexamined(self) -> Sequence[Mapping[str, Any]]:
-        """The groups that exist and were not examined, as JSON objects."""
-        ...
-
-    @property
-    def accepts_unexamined(self) -> bool:
-        """Whether the user accepts that they were not examined."""
-        ...
-
-    def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
-        """Return the estimate of each group, by its label."""
-        ...
-
-
 def parse_gates(texts: Sequence[str], scope: Scope) -> list[Gate]:
     """Parse the gates of a command; invalid ones are rejected before the command runs."""
     return [Gate.parse(text, scope) for text in texts]
-
-
-def evaluate_gates(
-    ctx: click.Context,
-    gates: Sequence[Gate],
-    result: GatedResult,
-    notes: Iterable[Note],
-    note_on_bound: Callable[[Gate], Note | None] | None = None,
-) -> None:
-    """Print on stderr which gates passed; exit with 1 if one failed. A gate that cannot be evaluated is an error.
-
-    `notes` are those of the result: if the data were probably misread, no gate passes; other doubts about the data are
-    repeated after a gate that passed. `note_on_bound` returns what has to be known about the bound of such a gate.
-    """
-    failed, errors, notes = False, [], list(notes)
-    for gate in gates:
-        try:
-            fails, reason = evaluate_gate(gate, result)
-            if not fails:
-                _require_plausible_data(gate, notes)
-        except InputError as problem:
-            errors.append(problem)
-            continue
-        output.print_text(f"gate {'failed' if fails else 'passed'}: {reason}", err=True)
-        if fails:
-            for other_reason in _reasons_of_other_groups(gate, result):
-                output.print_text(f"gate failed: {other_reason}", err=True)
-        else:
-            note_on_gate = None if note_on_bound is None else note_on_bound(gate)
-            for note in [*([] if note_on_gate is None else [note_on_gate]), *_doubts_about_data(notes)]:
-                output.print_text(f"  {note_line(note)}", err=True)
-        failed = failed or fails
-    if errors:
-        raise errors[0]
-    if failed:
-        ctx.exit(GATE_FAILED)
-
-
-def evaluate_gate(gate: Gate, result: GatedResult) -> tuple[bool, str]:
-    """Return whether the gate fails, and why; TO611 if the number does not exist."""
-    if not gate.operator:
-        fails, reason = result.evaluate_condition(gate)
-        _require_examined_groups(gate, result, fails=fails)
-        return fails, f"{gate.name} ({reason})"
-    number, name = result.number(gate)
-    if number is None or math.isnan(number):
-        raise gate.not_evaluable_error(f"no number for {name}", "It is undefined or was not computed: see the notes.")
-    fails, number_text = gate.fails(number), format_number(number)
-    _require_examined_groups(gate, result, fails=fails)
-    if gate.fails(float(number_text)) != fails:  # rounding would show the other outcome
-        number_text = repr(number)
-    return fails, f"{name} = {number_text}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
-
-
-def _require_plausible_data(gate: Gate, notes: Sequence[Note]) -> None:
-    """Raise TO613 for a gate that would pass if the notes say that the data were probably misread."""
-    from trueodds.core.codes import load_codes, plain_text
-    from trueodds.io.stated_confidence import DOUBTFUL_SCALE_CODES
-    from trueodds.reports.text.recalibration import IMPLAUSIBLE_DATA_TEXTS
-
-    for note in notes:
-        if note.code not in IMPLAUSIBLE_DATA_TEXTS and note.code not in DOUBTFUL_SCALE_CODES:
-            continue
-        code = load_codes()[note.code]
-        text = IMPLAUSIBLE_DATA_TEXTS.get(note.code, code.meaning)
-        remedy = re.sub("`(.*?)`", r"⟨\1⟩", plain_text(code.remedy))
-        raise InputError(
-            "TO613",
-            f"--fail-on {gate.text!r} would pass, but the data seem to be misread.",
-            f"{note.code}: {text.rstrip('.')}",
-            remedy,
-        )
-
-
-def _doubts_about_data(notes: Sequence[Note]) -> list[Note]:
-    """Return the notes on rows that are unlike new ones, or may be misread, for which a pass may mean little."""
-    from trueodds.reports.text.recalibration import DOUBTFUL_DATA_TEXTS
-
-    return [note for note in notes if note.code in (*DOUBTFUL_DATA_TEXTS, "TN185")]
-
-
-def _require_examined_groups(gate: Gate, result: GatedResult, *, fails: bool) -> None:
-    """Raise TO612 if a gate on all groups would pass although some of them were not examined.
-
-    A gate that fails on the examined groups fails whatever the others are.
-    """
-    if fails or not isinstance(result, GatedGroupResult) or result.accepts_unexamined or not result.unexamined:
-        return
-    if gate.group != WORST_GROUP and gate.name not in GATES_ON_ALL_GROUPS:
-        return
-    labels = [group["label"] for group in result.unexamined]
-    raise InputError(
-        "TO612",
-        f"--fail-on {gate.text!r} could not be checked: {len(labels):,} of {result.n_groups:,} groups were not"
-        " examined.",
-        list_groups(labels),
-        f"{_examine_remedy(result.unexamined)} Or accept this by --accept-unexamined.",
-    )
-
-
-def list_groups(labels: Sequence[str]) -> str:
-    """Return the first labels as text, and how many more there are."""
-    more = f" and {len(labels) - MAX_NAMED_GROUPS:,} more" if len(labels) > MAX_NAMED_GROUPS else ""
-    return f"{', '.join(labels[:MAX_NAMED_GROUPS])}{more}"
-
-
-def unexamined_group_error(gate: Gate, group: Mapping[str, Any]) -> InputError:
-    from trueodds.hypotests.group_results import NO_WEIGHT
-
-    return InputError(
-        "TO612",
-        f"--fail-on {gate.text!r} could not be checked: the group exists, but was not examined.",
-        f"{group['label']}, {'with rows of weight 0 only' if group['reason'] == NO_WEIGHT else 'beyond --max-groups'}",
-        _examine_remedy([group]),
-    )
-
-
-def _examine_remedy(unexamined: Sequence[Mapping[str, Any]]) -> str:
-    from trueodds.hypotests.group_results import NO_WEIGHT
-
-    if all(group["reason"] == NO_WEIGHT for group in unexamined):
-        return "Give their rows weight, or remove them from the file."
-    return "Leave --max-groups out, which examines every group that has weight."
-
-
-def _reasons_of_other_groups(gate: Gate, result: GatedResult) -> list[str]:
-    """Return the reasons of the groups that fail a gate on the worst group, except for that group itself."""
-    if gate.group != WORST_GROUP or not isinstance(result, GatedGroupResult):
-        return []
-    gates_of_groups = [replace(gate, group=label) for label in result.estimates_of_groups(gate)]
-    numbers = [(result.number(group_gate)[0], group_gate) for group_gate in gates_of_groups]
-    failing = [(number, group_gate) for number, group_gate in numbers if number is not None and gate.fails(number)]
-    # The sort keeps the order of equal numbers, so the first one is the group that the gate has named.
-    failing.sort(key=lambda pair: pair[0], reverse=gate.fails_above)
-    return [evaluate_gate(group_gate, result)[1] for _, group_gate in failing[1:]]
 
 
 def _split_coverage(name: str, coverage: str | None, lens: str | None, scope: Scope) -> tuple[str, str | None]:
@@ -350,10 +226,10 @@ def _parse_limit(text: str) -> float:
 
 def _check_gate(gate: Gate, scope: Scope) -> None:
     """Reject a gate on a number that the command does not have."""
-    parts = scope.numbers.get(gate.base_name)
+    parts: Sequence[str] = list(scope.numbers.get(gate.base_name, ()))
     if gate.base_name == RISK and gate.coverage is None:
         raise _invalid_gate_error("A risk needs a coverage.", gate.text, "For instance 'risk@0.8>0.05'.")
-    if parts is None:
+    if not parts:
         _check_estimator(gate, scope)
         parts = PARTS
     if gate.part not in parts:

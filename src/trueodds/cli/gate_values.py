@@ -1,308 +1,376 @@
-"""What gates of --fail-on may name for each command (scopes), the numbers that they find in its results, and a note.
+"""The numbers that gates of --fail-on read from the result of each command, and the exit status if one of them fails.
 
-TN240 says of a gate that passed that its bound is so large, compared with the event rate, that gross errors pass.
+A scope (`gate.Scope`) has the path of each number in the JSON of the result. The result itself is read by it, because
+JSON has null in place of an infinite number. TN240 says of a gate that passed that its bound is so large, compared with
+the event rate, that gross errors pass.
 """
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from trueodds.cli.gate import (
-    RISK,
-    VALUE_AND_ENDS,
-    VALUE_PART,
-    WORST_GROUP,
-    Gate,
-    Scope,
-    is_lens,
-    list_groups,
-    make_default_estimator,
-    make_estimator,
-    unexamined_group_error,
-)
+import click
+
+from trueodds.cli import output
+from trueodds.cli.gate import AUDIT_SCOPE, WORST_GROUP, Gate, Scope, is_lens, make_default_estimator, with_ends
+from trueodds.cli.messages import note_line
+from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
 
 if TYPE_CHECKING:
     from trueodds.core.errors import Note
-    from trueodds.core.results import Estimate, Interval, Verdict
     from trueodds.hypotests.group_results import ByGroup
-    from trueodds.lenses.selective_risk import SelectiveRisk
-    from trueodds.resampling.comparison.comparison_results import Comparison
+    from trueodds.reports.audit_result import AuditGroup, AuditMeasure, AuditResult
 
-
+GATE_FAILED = 1  # exit code if a condition holds; invalid input has another one
+GATES_ON_ALL_GROUPS = ("reject", "pvalue")  # decisions and numbers for which all groups are tested
+MAX_NAMED_GROUPS = 5  # maximum number of groups that an error names
 MORE_RESAMPLES = "Give more --resamples."
 NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
-
-
-def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
-    """Return the scope of `trueodds measure`: the one estimate."""
-    made = make_estimator(estimator, settings)
-    return Scope(
-        "measure", estimators=(made.name,), accepts_lens=True, omits_intervals=settings.get("interval", "auto") is None,
-        estimator=made, example=f"'{estimator}.high>0.05'",
-    )  # fmt: skip
-
-
-def test_scope(margin: Any) -> Scope:
-    """Return the scope of `trueodds test`: p-value, statistic, effect and the decision about a margin."""
-    words = ("reject",) if margin is None else ("reject", "beyond", "undecided")
-    return Scope(
-        "test", words, dict.fromkeys(("pvalue", "statistic", "effect"), VALUE_PART), example="reject or 'pvalue<=0.01'"
-    )
-
-
-def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
-    """Return the scope of `trueodds groups`: the errors of all rows and of every group, and the family-wise p-value."""
-    made = make_estimator(estimator, settings)
-    return Scope(
-        "groups", ("reject",), {"pvalue": VALUE_PART}, (made.name,), (made.name,),
-        omits_intervals=settings.get("interval", "auto") is None, estimator=made,
-        example=f"'{estimator}[worst].low>0.02'",
-    )  # fmt: skip
-
-
-def compare_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
-    """Return the scope of `trueodds compare`: the difference of two models and its p-value."""
-    return Scope(
-        "compare", ("reject",), {"difference": VALUE_AND_ENDS, "pvalue": VALUE_PART},
-        estimator=make_estimator(estimator, settings), example="'difference.low>0'",
-    )  # fmt: skip
-
-
-ANSWERS_SCOPE = Scope(
-    "answers",
-    numbers={
-        "accuracy": VALUE_AND_ENDS,
-        "overall_accuracy": VALUE_PART,
-        "coverage": VALUE_PART,
-        "mean_confidence": VALUE_PART,
-        "aurc": VALUE_AND_ENDS,
-        "risk": VALUE_AND_ENDS,
-    },
-    estimators=("rmsce", "bas"),
-    example="'risk@0.8>0.05'",
-)
+ESTIMATE_PATHS = with_ends("value", "interval") | {"noise_floor": "noise_floor", "debiased": "debiased"}
 
 
 @dataclass(frozen=True)
-class GatedEstimate:
-    """Numbers of one estimate and of the views of its lens."""
+class GatedResult:
+    """The result of a command, from which gates read numbers and decisions by the paths of its scope."""
 
-    estimate: Estimate
-
-    def number(self, gate: Gate) -> tuple[float | None, str]:
-        """Return the number that the gate names, of the estimate or of one of its views."""
-        estimate = self.estimate
-        if gate.lens in (None, estimate.lens):
-            number, remark = find_part_and_remark(estimate, gate.part)
-            return number, f"{_format_gate_number_name(gate, estimate.lens)}{remark}"
-        if gate.lens in estimate.parts and gate.part == "value":
-            return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
-        lens_suggestion = suggest_names(str(gate.lens), [estimate.lens, *filter(is_lens, estimate.parts)])
-        raise gate.not_evaluable_error(f"{estimate.estimator} through the lens {estimate.lens}", lens_suggestion)
-
-    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
-        """Raise InputError, because an estimate decides nothing."""
-        raise gate.not_evaluable_error("an estimate", "Name a number, with a bound.")
-
-
-@dataclass(frozen=True)
-class GatedVerdict:
-    """Numbers and decisions of one test."""
-
-    verdict: Verdict
-
-    def number(self, gate: Gate) -> tuple[float | None, str]:
-        if gate.name == "pvalue":
-            _check_min_pvalue(gate, self.verdict.min_pvalue, gate.limit)
-        number: float | None = getattr(self.verdict, gate.name)
-        return number, gate.name
-
-    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
-        """Return whether calibration is rejected at 5 %, or whether the decision about the margin is this word."""
-        if gate.name != "reject":
-            decision = self.verdict.decision
-            if decision is None:
-                raise gate.not_evaluable_error("no decision", "See the notes.")
-            return decision == gate.name, f"the decision is {decision}"
-        return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue)
-
-
-@dataclass(frozen=True)
-class GatedComparison:
-    """Numbers and decision of the difference of two models, the first minus the second."""
-
-    comparison: Comparison
-
-    def number(self, gate: Gate) -> tuple[float | None, str]:
-        comparison = self.comparison
-        if gate.name == "pvalue":
-            _check_min_pvalue(gate, comparison.min_pvalue, gate.limit)
-            return comparison.pvalue, gate.name
-        name = f"{_format_gate_number_name(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
-        return _value_or_end(gate.part, comparison.difference, comparison.interval, comparison.estimator), name
-
-    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
-        """Return whether the models differ significantly at 5 %."""
-        return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue)
-
-
-@dataclass(frozen=True)
-class GatedGroups:
-    """Numbers and decision of the errors of all groups and of all rows."""
-
-    by_group: ByGroup
+    scope: Scope
+    result: Any  # with fields, or keys, that are those of its JSON
+    remark: str = ""  # says more of a number with an interval, behind its name
     accepts_unexamined: bool = False  # whether gates may pass although some groups were not examined
+
+    def read(self, name: str) -> Any:
+        """Return what the result has at one of the paths of the scope; None if there is no such path."""
+        return read_path(self.result, self.scope.paths[name]) if name in self.scope.paths else None
 
     @property
     def unexamined(self) -> Sequence[Mapping[str, Any]]:
-        return [group.to_dict() for group in self.by_group.unexamined]
+        """The groups that exist and were not examined, as JSON objects."""
+        return [group if isinstance(group, Mapping) else group.to_dict() for group in self.read("unexamined") or ()]
 
     @property
-    def n_groups(self) -> int:
-        return len(self.by_group.groups) + len(self.by_group.unexamined)
+    def alpha(self) -> float:
+        """The largest p-value that rejects calibration, or the equality of models."""
+        from trueodds.core.results import DECISION_LEVEL
+
+        return DECISION_LEVEL
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        min_pvalue = float(self.by_group.settings["min_pvalue"])
-        if gate.name == "pvalue":
-            _check_min_pvalue(gate, min_pvalue, gate.limit)
-            return self.by_group.pvalue, gate.name
-        if gate.group is None:
-            return GatedEstimate(self.by_group.overall).number(gate)
-        return find_group_number(gate, self.estimates_of_groups(gate), self.unexamined)
+        """Return the number that the gate names and its label; None if there is none."""
+        if paths := self.scope.numbers.get(gate.base_name):
+            if gate.name == "pvalue":
+                _check_min_pvalue(gate, self.read("min_pvalue"), gate.limit)
+            name = f"{_format_gate_number_name(gate, None)}{self.remark if len(paths) > 1 else ''}"
+            return read_number(self.result, paths, gate), name
+        if gate.group is not None:
+            return find_group_number(gate, self.estimates_of_groups(gate), self.unexamined)
+        return number_of_estimate(gate, self.estimates(gate)[0])
 
-    def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
-        return {group.label: group.estimate for group in self.by_group.groups}
+    def estimates(self, gate: Gate) -> Sequence[Any]:
+        """Return the estimates of all rows by the estimator that the gate names, that of the default lens first."""
+        estimates = self.read("estimates") if "estimates" in self.scope.paths else self.result
+        if not isinstance(estimates, (list, tuple)):
+            return [estimates]
+        return [estimate for estimate in estimates if estimate.estimator == gate.name]
+
+    def estimates_of_groups(self, gate: Gate) -> Mapping[str, Any]:
+        """Return the estimate of each group that was examined, by its label."""
+        return {group.label: group.estimate for group in self.result.groups}
+
+    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
+        """Return whether the condition that the word names is true, so that the gate fails, and why."""
+        if gate.name != "reject":
+            decision = self.result.decision
+            if decision is None:
+                raise gate.not_evaluable_error("no decision", "See the notes.")
+            return decision == gate.name, f"the decision is {decision}"
+        pvalue = self.result.pvalue
+        _check_min_pvalue(gate, self.read("min_pvalue"), self.alpha)
+        if pvalue is None or math.isnan(pvalue):
+            raise gate.not_evaluable_error("no p-value", "See the notes.")
+        rejects = pvalue <= self.alpha
+        return rejects, f"p {format_number(pvalue)} {'<=' if rejects else '>'} {format_number(self.alpha)}"
+
+
+@dataclass(frozen=True)
+class GatedGroups(GatedResult):
+    """The errors of all groups, which are tested jointly."""
+
+    @property
+    def alpha(self) -> float:
+        return 1 - float(self.result.level)
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether any group is miscalibrated, jointly over all groups."""
-        fails, reason = _is_rejected(
-            gate, self.by_group.pvalue, float(self.by_group.settings["min_pvalue"]), 1 - self.by_group.level
-        )
-        undefined_labels = [group.label for group in self.by_group.groups if math.isnan(group.joint)]
+        fails, reason = super().evaluate_condition(gate)
+        undefined_labels = [group.label for group in self.result.groups if math.isnan(group.joint)]
         if undefined_labels and not fails:
             fix = "A group that cannot be tested does not pass: see the notes."
             raise gate.not_evaluable_error(f"no p-value of {', '.join(undefined_labels)}", fix)
         if not fails:
-            groups = [(group.label, group.pvalue) for group in self.by_group.groups]
-            _require_enough_draws(gate, groups, 1 / (1 + self.by_group.settings["redraws"]))
+            groups = [(group.label, group.pvalue) for group in self.result.groups]
+            _require_enough_draws(gate, groups, 1 / (1 + self.result.settings["redraws"]))
         return fails, reason
 
 
-@dataclass(frozen=True)
-class GatedAnswers:
-    """Numbers of `trueodds answers`, from its JSON report."""
+@dataclass(frozen=True, kw_only=True)
+class GatedAudit(GatedResult):
+    """An audit; what it does not report, or reports as null, is computed on its rows."""
 
-    report: Mapping[str, Any]  # of schema trueodds.answers/1
-    risk: SelectiveRisk
-    measures: Sequence[Estimate]  # RMSCE and BAS
-
-    def number(self, gate: Gate) -> tuple[float | None, str]:
-        for estimate in self.measures:
-            if estimate.estimator == gate.name:
-                return GatedEstimate(estimate).number(gate)
-        if gate.base_name in ("aurc", RISK):
-            return find_risk(gate, self.risk)
-        value = self.report[gate.name]
-        return (value[gate.part] if isinstance(value, Mapping) else value), _format_gate_number_name(gate, None)
-
-    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
-        """Raise InputError, because answers decide nothing."""
-        raise gate.not_evaluable_error("answers", "Name a number, with a bound.")
-
-
-@dataclass(frozen=True)
-class GatedAudit:
-    """Numbers of an audit, from its JSON report; other numbers are computed on its rows."""
-
-    report: Mapping[str, Any]
-    measure: Callable[[Gate], Estimate]  # computes the estimate of a gate that the audit does not report
+    scope: Scope = AUDIT_SCOPE
+    result: AuditResult
+    measure: Callable[[Gate], Any]  # computes the estimate of a gate that the audit does not report
     # Computes the estimate of a gate for every group, if the audit does not report it.
-    measure_groups: Callable[[Gate], Mapping[str, Estimate]] = lambda _gate: {}
-    accepts_unexamined: bool = False  # whether gates may pass although some groups were not examined
-
-    @property
-    def unexamined(self) -> Sequence[Mapping[str, Any]]:
-        among_groups = self.report.get("among_groups") or {}
-        return among_groups.get("unexamined") or ()
-
-    @property
-    def n_groups(self) -> int:
-        return len(self.report.get("groups") or ()) + len(self.unexamined)
+    measure_groups: Callable[[Gate], Mapping[str, Any]] = lambda _gate: {}
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return a number that the audit reports, else one that is computed for the gate."""
         if gate.name == "pvalue":
-            verdict = self.report["verdict"]
-            _check_min_pvalue(gate, verdict.get("min_pvalue"), gate.limit)
-            return verdict.get("pvalue"), "family-wise p"
+            return super().number(gate)[0], "family-wise p"
         if gate.group is not None:
-            return find_group_number(gate, self.estimates_of_groups(gate), self.unexamined)
-        reported_estimates = [
-            _estimate_from_json(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name
-        ]
-        for estimate in reported_estimates if gate.lens else reported_estimates[:1]:  # the default lens comes first
+            return super().number(gate)
+        reported = self.estimates(gate)
+        for estimate in reported if gate.lens else reported[:1]:
             if gate.lens in (None, estimate.lens) or (gate.lens in estimate.parts and gate.part == "value"):
-                number, name = GatedEstimate(estimate).number(gate)
+                number, name = number_of_estimate(gate, estimate)
                 if number is not None and not math.isnan(number):
                     return number, name
-        return GatedEstimate(self.measure(gate)).number(gate)
+        return number_of_estimate(gate, self.measure(gate))
 
-    def estimates_of_groups(self, gate: Gate) -> Mapping[str, Estimate]:
+    def estimates_of_groups(self, gate: Gate) -> Mapping[str, Any]:
         if gate.name != "ece":
             return self.measure_groups(gate)
-        return {group["label"]: _group_estimate_from_json(group) for group in self.report.get("groups") or ()}
+        return {group.label: _error_of_group(group) for group in self.result.groups}
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the audit rejects calibration, and why."""
-        verdict = self.report["verdict"]
-        if verdict.get("rejected") is None or verdict.get("pvalue") is None:
+        verdict = self.result.verdict
+        if verdict.rejected is None or verdict.pvalue is None:
             raise gate.not_evaluable_error("no family-wise p-value", "See the notes.")
-        among_groups = self.report.get("among_groups")
-        if among_groups and not verdict["rejected"]:
-            self._require_conclusive_groups(gate, among_groups)
-        return verdict["rejected"], verdict["reason"]
+        if self.result.among_groups and not verdict.rejected:
+            self._require_conclusive_groups(gate)
+        return verdict.rejected, verdict.reason
 
-    def _require_conclusive_groups(self, gate: Gate, among_groups: Mapping[str, Any]) -> None:
+    def _require_conclusive_groups(self, gate: Gate) -> None:
         """Raise TO611 if the number of null draws decided that no group was rejected."""
         from trueodds.hypotests.group_results import BEYOND_MAX_GROUPS
         from trueodds.reports.audit_result import HOLM
 
-        groups, min_pvalue = self.report["groups"], among_groups["min_pvalue"]
-        needs_clusters = self.report["data"].get("clusters") is not None and among_groups["correction"] != HOLM
+        groups, among_groups = self.result.groups, self.result.among_groups
+        assert among_groups is not None
+        assert among_groups.alpha is not None
+        assert among_groups.min_pvalue is not None
+        needs_clusters = self.result.data.clusters is not None and among_groups.correction != HOLM
         fix = "Groups need more clusters; leave --group out otherwise." if needs_clusters else MORE_RESAMPLES
-        _check_min_pvalue(gate, min_pvalue, among_groups["alpha"], fix)
+        _check_min_pvalue(gate, among_groups.min_pvalue, among_groups.alpha, fix)
         n_untested = sum(group["reason"] == BEYOND_MAX_GROUPS for group in self.unexamined)
-        n_added = n_untested + (len(groups) if among_groups["correction"] == HOLM else 1)
-        pvalues = [(group["label"], group["pvalue"]) for group in groups if group["status"] != "miscalibrated"]
-        _require_enough_draws(gate, pvalues, min_pvalue / n_added)
+        n_added = n_untested + (len(groups) if among_groups.correction == HOLM else 1)
+        pvalues = [(group.label, group.pvalue) for group in groups if group.status != "miscalibrated"]
+        _require_enough_draws(gate, pvalues, among_groups.min_pvalue / n_added)
 
 
-def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, str]:
-    """Return a part of an estimate, one of `gate.PARTS`, and a remark to be appended to its name, "" if it needs none.
+def read_path(entry: Any, path: str, coverage: float | None = None) -> Any:
+    """Return the field, or the key, to which a path leads; None if a part on the way is missing.
+
+    The step `[coverage]` leads to the row of that coverage in a table.
+
+    >>> [read_path({"interval": interval}, "interval.low") for interval in ({"low": 0.1}, None)]
+    [0.1, None]
+    """
+    for step in path.split("."):
+        if entry is None:
+            return None
+        if step == "[coverage]":
+            entry = next((row for row in entry if math.isclose(row["coverage"], coverage or 0.0)), None)
+        else:
+            entry = entry[step] if isinstance(entry, Mapping) else getattr(entry, step)
+    return entry
+
+
+def read_number(entry: Any, paths: Mapping[str, str], gate: Gate) -> float | None:
+    """Return the part of a number that the gate names.
+
+    The ends of an infinite mean are the mean: a row of infinite loss makes the mean of the population infinite, too.
+    """
+    from trueodds.estimators.base import Mean
+
+    number = read_path(entry, paths[gate.part], gate.coverage)
+    if number is None and gate.part in ("low", "high"):
+        value = read_path(entry, paths["value"], gate.coverage)
+        if value is not None and math.isinf(value) and isinstance(make_default_estimator(entry.estimator), Mean):
+            return float(value)
+    return None if number is None else float(number)
+
+
+def number_of_estimate(gate: Gate, estimate: Any) -> tuple[float | None, str]:
+    """Return the number that the gate names, of an estimate or of one of its views, and its label."""
+    if gate.lens in (None, estimate.lens):
+        number, remark = find_part_and_remark(estimate, gate)
+        return number, f"{_format_gate_number_name(gate, estimate.lens)}{remark}"
+    if gate.lens in estimate.parts and gate.part == "value":
+        return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
+    lens_suggestion = suggest_names(str(gate.lens), [estimate.lens, *filter(is_lens, estimate.parts)])
+    raise gate.not_evaluable_error(f"{estimate.estimator} through the lens {estimate.lens}", lens_suggestion)
+
+
+def evaluate_gates(
+    ctx: click.Context,
+    gates: Sequence[Gate],
+    result: GatedResult,
+    notes: Iterable[Note],
+    note_on_bound: Callable[[Gate], Note | None] | None = None,
+) -> None:
+    """Print on stderr which gates passed; exit with 1 if one failed. A gate that cannot be evaluated is an error.
+
+    `notes` are those of the result: if the data were probably misread, no gate passes; other doubts about the data are
+    repeated after a gate that passed. `note_on_bound` returns what has to be known about the bound of such a gate.
+    """
+    failed, errors, notes = False, [], list(notes)
+    for gate in gates:
+        try:
+            fails, reason = evaluate_gate(gate, result)
+            if not fails:
+                _require_plausible_data(gate, notes)
+        except InputError as problem:
+            errors.append(problem)
+            continue
+        output.print_text(f"gate {'failed' if fails else 'passed'}: {reason}", err=True)
+        if fails:
+            for other_reason in _reasons_of_other_groups(gate, result):
+                output.print_text(f"gate failed: {other_reason}", err=True)
+        else:
+            note_on_gate = None if note_on_bound is None else note_on_bound(gate)
+            for note in [*([] if note_on_gate is None else [note_on_gate]), *_doubts_about_data(notes)]:
+                output.print_text(f"  {note_line(note)}", err=True)
+        failed = failed or fails
+    if errors:
+        raise errors[0]
+    if failed:
+        ctx.exit(GATE_FAILED)
+
+
+def evaluate_gate(gate: Gate, result: GatedResult) -> tuple[bool, str]:
+    """Return whether the gate fails, and why; TO611 if the number does not exist."""
+    if not gate.operator:
+        fails, reason = result.evaluate_condition(gate)
+        _require_examined_groups(gate, result, fails=fails)
+        return fails, f"{gate.name} ({reason})"
+    number, name = result.number(gate)
+    if number is None or math.isnan(number):
+        raise gate.not_evaluable_error(f"no number for {name}", "It is undefined or was not computed: see the notes.")
+    fails, number_text = gate.fails(number), format_number(number)
+    _require_examined_groups(gate, result, fails=fails)
+    if gate.fails(float(number_text)) != fails:  # rounding would show the other outcome
+        number_text = repr(number)
+    return fails, f"{name} = {number_text}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
+
+
+def _require_plausible_data(gate: Gate, notes: Sequence[Note]) -> None:
+    """Raise TO613 for a gate that would pass if the notes say that the data were probably misread."""
+    from trueodds.core.codes import load_codes, plain_text
+    from trueodds.io.stated_confidence import DOUBTFUL_SCALE_CODES
+    from trueodds.reports.text.recalibration import IMPLAUSIBLE_DATA_TEXTS
+
+    for note in notes:
+        if note.code not in IMPLAUSIBLE_DATA_TEXTS and note.code not in DOUBTFUL_SCALE_CODES:
+            continue
+        code = load_codes()[note.code]
+        text = IMPLAUSIBLE_DATA_TEXTS.get(note.code, code.meaning)
+        remedy = re.sub("`(.*?)`", r"⟨\1⟩", plain_text(code.remedy))
+        raise InputError(
+            "TO613",
+            f"--fail-on {gate.text!r} would pass, but the data seem to be misread.",
+            f"{note.code}: {text.rstrip('.')}",
+            remedy,
+        )
+
+
+def _doubts_about_data(notes: Sequence[Note]) -> list[Note]:
+    """Return the notes on rows that are unlike new ones, or may be misread, for which a pass may mean little."""
+    from trueodds.reports.text.recalibration import DOUBTFUL_DATA_TEXTS
+
+    return [note for note in notes if note.code in (*DOUBTFUL_DATA_TEXTS, "TN185")]
+
+
+def _require_examined_groups(gate: Gate, result: GatedResult, *, fails: bool) -> None:
+    """Raise TO612 if a gate on all groups would pass although some of them were not examined.
+
+    A gate that fails on the examined groups fails whatever the others are.
+    """
+    if fails or result.accepts_unexamined or not result.unexamined:
+        return
+    if gate.group != WORST_GROUP and gate.name not in GATES_ON_ALL_GROUPS:
+        return
+    labels = [group["label"] for group in result.unexamined]
+    n_groups = len(result.result.groups) + len(labels)
+    raise InputError(
+        "TO612",
+        f"--fail-on {gate.text!r} could not be checked: {len(labels):,} of {n_groups:,} groups were not examined.",
+        list_groups(labels),
+        f"{_examine_remedy(result.unexamined)} Or accept this by --accept-unexamined.",
+    )
+
+
+def list_groups(labels: Sequence[str]) -> str:
+    """Return the first labels as text, and how many more there are."""
+    more = f" and {len(labels) - MAX_NAMED_GROUPS:,} more" if len(labels) > MAX_NAMED_GROUPS else ""
+    return f"{', '.join(labels[:MAX_NAMED_GROUPS])}{more}"
+
+
+def unexamined_group_error(gate: Gate, group: Mapping[str, Any]) -> InputError:
+    from trueodds.hypotests.group_results import NO_WEIGHT
+
+    return InputError(
+        "TO612",
+        f"--fail-on {gate.text!r} could not be checked: the group exists, but was not examined.",
+        f"{group['label']}, {'with rows of weight 0 only' if group['reason'] == NO_WEIGHT else 'beyond --max-groups'}",
+        _examine_remedy([group]),
+    )
+
+
+def _examine_remedy(unexamined: Sequence[Mapping[str, Any]]) -> str:
+    from trueodds.hypotests.group_results import NO_WEIGHT
+
+    if all(group["reason"] == NO_WEIGHT for group in unexamined):
+        return "Give their rows weight, or remove them from the file."
+    return "Leave --max-groups out, which examines every group that has weight."
+
+
+def _reasons_of_other_groups(gate: Gate, result: GatedResult) -> list[str]:
+    """Return the reasons of the groups that fail a gate on the worst group, except for that group itself."""
+    if gate.group != WORST_GROUP:
+        return []
+    gates_of_groups = [replace(gate, group=label) for label in result.estimates_of_groups(gate)]
+    numbers = [(result.number(group_gate)[0], group_gate) for group_gate in gates_of_groups]
+    failing = [(number, group_gate) for number, group_gate in numbers if number is not None and gate.fails(number)]
+    # The sort keeps the order of equal numbers, so the first one is the group that the gate has named.
+    failing.sort(key=lambda pair: pair[0], reverse=gate.fails_above)
+    return [evaluate_gate(group_gate, result)[1] for _, group_gate in failing[1:]]
+
+
+def find_part_and_remark(estimate: Any, gate: Gate) -> tuple[float | None, str]:
+    """Return the part of an estimate that the gate names, and a remark to be appended to its name, "" if it needs none.
 
     An estimate has a debiased value only near its noise floor. Far above it nothing is subtracted, so the value itself
     is returned, with a remark.
     """
-    if part in ("low", "high"):
-        return _value_or_end(part, estimate.value, estimate.interval, estimate.estimator), ""
-    if part != "debiased" or estimate.debiased is not None:
-        number: float | None = getattr(estimate, part)
-        return number, ""
+    if gate.part != "debiased" or estimate.debiased is not None:
+        return read_number(estimate, ESTIMATE_PATHS, gate), ""
     if make_default_estimator(estimate.estimator).interval == "debiased":
         return estimate.value, " (debiased by itself)"
-    if estimate.noise_floor is None or not math.isfinite(estimate.value):
+    if estimate.noise_floor is None or estimate.value is None or not math.isfinite(estimate.value):
         return None, ""
     return estimate.value, f" ({NOT_SUBTRACTED_REMARK})"
 
 
 def find_group_number(
-    gate: Gate, groups: Mapping[str, Estimate], unexamined: Sequence[Mapping[str, Any]] = ()
+    gate: Gate, groups: Mapping[str, Any], unexamined: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[float | None, str]:
     """Return the number of the group that the gate names, and its label; "worst" is the group nearest to failing.
 
@@ -314,7 +382,7 @@ def find_group_number(
     gate_text = _format_gate_number_name(gate, None)
     requested = str(gate.group)
     if requested in groups:
-        number, remark = find_part_and_remark(groups[requested], gate.part)
+        number, remark = find_part_and_remark(groups[requested], gate)
         return number, f"{gate_text}{remark}"
     if requested != WORST_GROUP:
         for group in unexamined:
@@ -326,7 +394,7 @@ def find_group_number(
     remarks: dict[str, str] = {}
     defined_numbers: dict[str, float] = {}
     for label, estimate in groups.items():
-        number, remarks[label] = find_part_and_remark(estimate, gate.part)
+        number, remarks[label] = find_part_and_remark(estimate, gate)
         if number is not None and not math.isnan(number):
             defined_numbers[label] = number
     nearest_to_failing = max if gate.fails_above else min
@@ -374,30 +442,8 @@ def _suggest_group(requested: str, labels: Sequence[str]) -> str:
     return f"Did you mean {' or '.join(names[:3])}?" if names else suggest_names(requested, [WORST_GROUP, *labels])
 
 
-def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
-    """Return a number of the risk-coverage curve, and its label: its area, or the risk at the coverage of the gate."""
-    if gate.name == "aurc":
-        return _value_or_end(gate.part, risk.aurc, risk.interval, gate.name), _format_gate_number_name(gate, None)
-    column = "risk" if gate.part == "value" else gate.part
-    index = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
-    return float(risk.at[column][index]), _format_gate_number_name(gate, None)
-
-
 def requested_coverages(gates: Sequence[Gate]) -> list[float]:
     return [gate.coverage for gate in gates if gate.coverage is not None]
-
-
-def _is_rejected(
-    gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float | None = None
-) -> tuple[bool, str]:
-    """Return whether a p-value is at most `alpha` (by default 0.05, as for a test), and the comparison as text."""
-    from trueodds.core.results import DECISION_LEVEL
-
-    alpha = DECISION_LEVEL if alpha is None else alpha
-    _check_min_pvalue(gate, min_pvalue, alpha)
-    if pvalue is None or math.isnan(pvalue):
-        raise gate.not_evaluable_error("no p-value", "See the notes.")
-    return pvalue <= alpha, f"p {format_number(pvalue)} {'<=' if pvalue <= alpha else '>'} {format_number(alpha)}"
 
 
 def _check_min_pvalue(gate: Gate, min_pvalue: float | None, limit: float, fix: str = MORE_RESAMPLES) -> None:
@@ -419,20 +465,6 @@ def _require_enough_draws(gate: Gate, groups: Sequence[tuple[str, float | None]]
         )
 
 
-def _value_or_end(part: str, value: float, interval: Interval | None, estimator: str) -> float | None:
-    """Return the value, or the end "low" or "high" of its interval, if there is one.
-
-    The ends of an infinite mean are the mean: a row of infinite loss makes the mean of the population infinite, too.
-    """
-    from trueodds.estimators.base import Mean
-
-    if part == "value":
-        return value
-    if interval is None and math.isinf(value) and isinstance(make_default_estimator(estimator), Mean):
-        return value
-    return None if interval is None else float(getattr(interval, part))
-
-
 def _format_gate_number_name(gate: Gate, lens: str | None) -> str:
     """Return the name of the number as a gate writes it, such as `ece[worst].low@classwise`."""
     group = "" if gate.group is None else f"[{gate.group}]"
@@ -440,41 +472,26 @@ def _format_gate_number_name(gate: Gate, lens: str | None) -> str:
     return f"{gate.name}{group}{part}" + ("" if lens is None else f"@{lens}")
 
 
-def _estimate_from_json(report: Mapping[str, Any]) -> Estimate:
-    """Restore an estimate from its JSON, in which a value that is not finite is null."""
-    from trueodds.core.results import Estimate, Interval
+def _error_of_group(group: AuditGroup) -> AuditMeasure:
+    """Return the error of a group in an audit, debiased as `measure` does it."""
+    from trueodds.core.json_files import strict_json
+    from trueodds.reports.audit_result import AuditMeasure
+    from trueodds.resampling.null_distribution import subtract_noise_floor
 
-    interval = report.get("interval")
-    value = math.nan if report["value"] is None else report["value"]
-    return Estimate(
-        report["estimator"], report["lens"], value, report["n"], Interval(**interval) if interval else None,
-        report.get("noise_floor"), report.get("debiased"), report.get("parts") or {},
+    debiased = None
+    if group.error is not None and group.noise_floor is not None:
+        debiased = strict_json(float(subtract_noise_floor(group.error, group.noise_floor)))
+    return AuditMeasure(
+        estimator="ece", lens="", value=group.error, interval=group.interval, noise_floor=group.noise_floor,
+        debiased=debiased, parts={}, n=group.n, settings={},
     )  # fmt: skip
 
 
-def _group_estimate_from_json(report: Mapping[str, Any]) -> Estimate:
-    """Return the error of a group from the JSON of an audit, debiased as `measure` does it."""
-    from trueodds.resampling.null_distribution import subtract_noise_floor
-
-    error, noise_floor = report["error"], report.get("noise_floor")
-    debiased_error = (
-        math.nan if error is None or noise_floor is None else float(subtract_noise_floor(error, noise_floor))
-    )
-    debiased = None if math.isnan(debiased_error) else debiased_error
-    return _estimate_from_json(
-        {**report, "estimator": "ece", "lens": "", "value": error, "debiased": debiased, "parts": {}}
-    )
-
-
-def note_in_audit(gate: Gate, report: Mapping[str, Any]) -> Note | None:
-    """Return the note TN240, if it applies, for a gate that an audit of two classes passed.
-
-    `report` is the JSON object of the audit.
-    """
-    if gate.lens not in (None, "positive") or report["data"]["event_rate"] is None:
+def note_in_audit(gate: Gate, audit: AuditResult) -> Note | None:
+    """Return the note TN240, if it applies, for a gate that an audit of two classes passed."""
+    if gate.lens not in (None, "positive") or audit.data.event_rate is None:
         return None
-    rates = {group["label"]: group["event_rate"] for group in report["groups"]}
-    return _note_on_rate(gate, report["data"]["event_rate"], rates)
+    return _note_on_rate(gate, audit.data.event_rate, {group.label: group.event_rate for group in audit.groups})
 
 
 def note_in_groups(gate: Gate, by_group: ByGroup) -> Note | None:

@@ -81,15 +81,16 @@ def groups(
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(estimator, method_settings, groups.text_parameters)
-    gates = gate.parse_gates(fail_on, gate_values.groups_scope(estimator, method_settings))
+    scope = gate.groups_scope(estimator, method_settings)
+    gates = gate.parse_gates(fail_on, scope)
     with ProgressBar() as progress:
         group_results = by_group(open_data(files, columns), estimator, progress=progress, **(params | method_settings))
     text = group_results.describe().replace("in `.gaps` and in the JSON", "with --json")
     output.print_result(text, group_results.notes, group_results.to_dict(), json_path)
-    gate.evaluate_gates(
+    gate_values.evaluate_gates(
         ctx,
         gates,
-        gate_values.GatedGroups(group_results, accept_unexamined),
+        gate_values.GatedGroups(scope, group_results, accepts_unexamined=accept_unexamined),
         group_results.notes,
         lambda condition: gate_values.note_in_groups(condition, group_results),
     )

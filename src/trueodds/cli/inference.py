@@ -40,7 +40,8 @@ def measure(
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(estimator, method_settings, measure.text_parameters)
-    gates = gate.parse_gates(fail_on, gate_values.measure_scope(estimator, method_settings))
+    scope = gate.measure_scope(estimator, method_settings)
+    gates = gate.parse_gates(fail_on, scope)
     if cost_path:
         check_takes_costs(ESTIMATORS, estimator, "--estimator ")
     takes_actions = ESTIMATORS.has_setting(estimator, "actions")
@@ -54,10 +55,10 @@ def measure(
             data = resolve_data(data, *reading)
         estimate = to.measure(data, estimator, **params, **method_settings)
     output.print_result(estimate.describe(), estimate.notes, estimate.to_dict(), json_path)
-    gate.evaluate_gates(
+    gate_values.evaluate_gates(
         ctx,
         gates,
-        gate_values.GatedEstimate(estimate),
+        gate_values.GatedResult(scope, estimate),
         estimate.notes,
         lambda condition: gate_values.note_in_rows(condition, data, estimate.lens, method_settings.get("region")),
     )
@@ -89,7 +90,8 @@ def test(
     from trueodds.hypotests import TESTS
 
     TESTS.check(name, method_settings, test.text_parameters)
-    gates = gate.parse_gates(fail_on, gate_values.test_scope(method_settings.get("margin")))
+    scope = gate.test_scope(method_settings.get("margin"))
+    gates = gate.parse_gates(fail_on, scope)
     registry, costed_method, option = TESTS, name, "--test "
     if name == "consistency":  # which passes the costs on to its statistic
         registry, costed_method, option = ESTIMATORS, method_settings.get("statistic", "ece"), "--set statistic="
@@ -102,7 +104,7 @@ def test(
         method_settings |= costs
         verdict = to.test(data, name, progress=progress, **params, **method_settings)
     output.print_result(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)
-    gate.evaluate_gates(ctx, gates, gate_values.GatedVerdict(verdict), verdict.notes)
+    gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(scope, verdict), verdict.notes)
 
 
 @click.command(

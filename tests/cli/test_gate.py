@@ -213,7 +213,7 @@ def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_ref
 def of_groups(**groups: Estimate) -> GatedAudit:
     lines = [
         {"label": label, "error": estimate.value, "interval": estimate.interval and estimate.interval.to_dict(),
-         "noise_floor": estimate.noise_floor, "n": estimate.n}
+         "noise_floor": estimate.noise_floor, "n": estimate.n, "status": "within"}
         for label, estimate in groups.items()
     ]  # fmt: skip
     return GatedAudit(result=typed(example() | {"groups": lines}), measure=bare)
@@ -366,6 +366,31 @@ def test_a_number_that_rounds_to_the_bound_is_printed_with_all_its_digits() -> N
         assert evaluate_gate(Gate.parse("ece>0.05"), of_estimate(estimate)) == (True, expected)
     passed = of_estimate(Estimate("ece", "l", 0.04, 10))
     assert evaluate_gate(Gate.parse("ece>0.05"), passed) == (False, "ece@l = 0.04, not > 0.05")
+
+
+def test_a_path_leads_to_the_same_number_in_a_result_and_in_its_json() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.random(300)
+    y = (rng.random(300) < p**1.5).astype(int)
+    preds, other = Predictions(y, p, group={"site": np.arange(300) % 2}), Predictions(y, np.sqrt(p))
+    results: list[tuple[Scope, Any]] = [
+        (gate_syntax.test_scope(None), to.test(preds, "consistency", resamples=99)),
+        (gate_syntax.compare_scope("brier", {}), to.compare(preds, other, "brier", resamples=99)),
+        (gate_syntax.groups_scope("ece", {}), to.by_group(preds, resamples=99)),
+        (AUDIT_SCOPE, typed(to.audit(preds, resamples=99).to_dict())),
+    ]
+    for scope, result in results:
+        report, min_pvalue = result.to_dict(), scope.paths["min_pvalue"]
+        assert gate_values.read_path(report, min_pvalue) == gate_values.read_path(result, min_pvalue)
+        for path in (path for parts in scope.numbers.values() for path in parts.values()):
+            number = gate_values.read_path(report, path)
+            assert number == gate_values.read_path(result, path)
+            assert isinstance(number, float), path
+    estimate = to.measure(preds, "ece", resamples=99)
+    for part, path in gate_values.ESTIMATE_PATHS.items():
+        number = gate_values.read_path(estimate.to_dict(), path)
+        assert number == gate_values.read_path(estimate, path), part
+        assert isinstance(number, float) is (part != "debiased" or estimate.debiased is not None)
 
 
 # On the command line, from the file to the exit code

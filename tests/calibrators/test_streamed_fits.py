@@ -3,6 +3,7 @@
 import pickle
 import re
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -309,7 +310,13 @@ def test_what_sums_do_not_fit_is_fitted_to_a_random_sample(monkeypatch):
         (text,) = [note.text for note in calibrator.notes if note.code == "TN171"]
         assert f"100 of {N:,} rows" in text
         assert calibrator.n == 100
-    assert set(SUMMED) | {"histogram", "isotonic"} == set(methods_fitted_from_sums())
+
+
+def test_the_table_of_passes_lists_every_method_that_sums_fit():
+    text = (Path(__file__).parents[2] / "docs" / "calibrators.md").read_text(encoding="utf-8")
+    table = text.split("| method | passes |")[1].split("\n\n")[0]
+    assert sorted(re.findall(r"`(\w+)`", table)) == sorted(methods_fitted_from_sums())
+    assert TALLIED == set(re.findall(r"`(\w+)`", next(row for row in table.splitlines() if row.endswith("| 1 |"))))
 
 
 def test_rows_in_clusters_are_not_sampled():

@@ -9,7 +9,6 @@ from tests.reference import frame, golden
 from trueodds.calibrators.beta import BetaCurve, BetaMap, BetaSpec
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloSpec
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
 
@@ -145,10 +144,3 @@ def test_equal_scores_have_a_finite_answer(parameters):
     m = fit_map(both([0.5] * 4), [1, 1, 1, 0], parameters)
     want = 0.75 if parameters.endswith("m") else 0.5  # q(1/2) = 1/2 where that is asked
     assert m.apply(both([0.5]))[0, 1] == pytest.approx(want)
-
-
-@pytest.mark.parametrize("wrong", [{"a": -0.1}, {"b": None}, {"c": "x"}, {"m": 0.5}])
-def test_a_broken_file_is_refused(wrong):
-    document = {"curves": [BetaCurve(1.0, 1.0, 0.0).to_dict() | wrong]}
-    with pytest.raises(InputError, match="TO505"):
-        BetaMap.from_dict(document, 2)

@@ -5,10 +5,9 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.enir import EnirSpec, PiecewiseLinearCurve, bic_weights, model_log_likelihood
+from trueodds.calibrators.enir import EnirSpec, bic_weights, model_log_likelihood
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.isotonic import average_levels, near_isotonic_path
 
@@ -139,9 +138,3 @@ def test_a_hundred_thousand_rows_hold_no_curve_per_model():
     assert len(curve.x) < 1000
     # Isotonic regression errs by about (4 p'(1−p)p/n)^(1/3) ≈ .02 in a point; ten times the mean of that is far.
     assert abs(curve(np.arange(1, 20) / 20) - np.arange(1, 20) / 20).max() < 0.1
-
-
-@pytest.mark.parametrize("content", [{"x": [0.1]}, {"x": [0.2, 0.1], "y": [0, 1]}, {"x": [0.1], "y": [1.5]}])
-def test_a_saved_curve_that_is_none_is_refused(content):
-    with pytest.raises(InputError, match="TO505"):
-        PiecewiseLinearCurve.from_dict(content)

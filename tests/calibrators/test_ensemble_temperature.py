@@ -14,7 +14,6 @@ from trueodds.calibrators.ensemble_temperature import (
 )
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
 KEYS = {"log": "ce", "brier": "mse"}
@@ -156,24 +155,6 @@ def test_all_correct_predictions_are_noted():
 def test_rows_whose_sum_is_a_little_off_give_rows_that_sum_to_one():
     Q = EnsembleTemperatureMap(0.5, (0.5, 0.3, 0.2)).apply(np.array([[0.3, 0.3, 0.4001]]))
     assert Q.sum() == pytest.approx(1, abs=1e-15)
-
-
-@pytest.mark.parametrize(
-    "meddled",
-    [
-        {"beta": 0.0},
-        {"shares": [0.5, 0.5]},
-        {"shares": [0.5, 0.6, 0.2]},
-        {"shares": [1.5, -0.5, 0.0]},
-        {"n_passes": -1},
-        {"more": 1},
-    ],
-)
-def test_meddled_parameters_are_refused(meddled):
-    good = {"beta": 0.5, "shares": [0.5, 0.3, 0.2], "n_passes": 3}
-    assert EnsembleTemperatureMap.from_dict(good, 3).shares == (0.5, 0.3, 0.2)
-    with pytest.raises(InputError, match="TO505"):
-        EnsembleTemperatureMap.from_dict({**good, **meddled}, 3)
 
 
 def test_a_mixture_is_described_by_its_parts_and_the_largest_comes_first():

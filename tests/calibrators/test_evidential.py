@@ -1,7 +1,5 @@
 """Evidential calibration: belief, plausibility, and what is made of them."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -14,9 +12,7 @@ from trueodds.calibrators._glm.logistic_regression import intercept_and_score, l
 from trueodds.calibrators.evidential import (
     CUT_RADII,
     CUT_WEIGHTS,
-    EvidentialMap,
     EvidentialSpec,
-    SlopeBeliefs,
     _split_overlaps,
 )
 from trueodds.calibrators.fitting import fit
@@ -226,25 +222,3 @@ def test_two_parameters_are_for_two_classes():
     P, y = draw_predictions(30, 3, 1.0, 0)
     with pytest.raises(InputError, match=r"TO203.*3 classes"):
         fit_map(P, y, parameters=2)
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_a_broken_file_is_refused(k):
-    P, y = draw_predictions(40, k, 1.5, 0)
-    text = json.dumps(fit_map(P, y).to_dict())
-    for wrong in ({"on": "x"}, {"output": []}, {"n_passes": -1}, {"contour": None}, {"contour": {}}, {"more": 1}):
-        with pytest.raises(InputError, match="TO505"):
-            EvidentialMap.from_dict(json.loads(text) | wrong, k)
-    for key in ("theta", *(("support", "turn", "slope") if k == 2 else ("low", "high"))):
-        broken = json.loads(text)
-        broken["contour"][key] = [broken["contour"][key]]
-        with pytest.raises(InputError, match="TO505"):
-            EvidentialMap.from_dict(broken, k)
-    if k == 2:
-        with pytest.raises(InputError, match="TO505"):
-            EvidentialMap.from_dict(json.loads(text), 3)
-    else:
-        crossed = json.loads(text)
-        crossed["contour"]["low"][0] = crossed["contour"]["theta"] + 1
-        with pytest.raises(InputError, match="TO505"):
-            SlopeBeliefs.from_dict(crossed["contour"])

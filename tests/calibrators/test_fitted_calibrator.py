@@ -233,44 +233,6 @@ def test_a_key_too_few_or_too_many_is_refused():
             calibrator_from_dict(wrong)
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("isotonic", {"x": [0.5, 0.2]}),
-        ("isotonic", {"x": [0.5, 0.5], "y": [0.1, 0.2]}),
-        ("isotonic", {"x": [0.1, 0.2], "y": [0.2, 0.1]}),
-        ("isotonic", {"x": [0.1, 0.2], "y": [0.2]}),
-        ("isotonic", {"x": [], "y": []}),
-        ("isotonic", {"y": [1.5], "x": [0.1]}),
-        ("isotonic", {"between": "cubic"}),
-        ("histogram", {"edges": [0.0, 0.5]}),
-        ("histogram", {"edges": [0.1, 1.0]}),
-        ("histogram", {"edges": [0.0, 1.0], "values": [0.1, 0.2]}),
-        ("histogram", {"values": [None] * 15}),
-        ("histogram", {"empty": "none"}),
-    ],
-)
-def test_a_curve_that_is_no_curve_is_refused(name, change):
-    document = fit_calibrator(name, 2).to_dict()
-    document["parameters"] = {"curves": [{**document["parameters"]["curves"][0], **change}]}
-    with pytest.raises(InputError, match="TO505"):
-        calibrator_from_dict(document)
-
-
-@pytest.mark.parametrize("curves", [[], [1, 2, 3], None, [{}]])
-def test_as_many_curves_as_classes(curves):
-    document = fit_calibrator("isotonic", 3).to_dict()
-    document["parameters"] = {"curves": curves}
-    with pytest.raises(InputError, match="TO505"):
-        calibrator_from_dict(document)
-
-
-def test_identity_takes_no_parameters():
-    document = fit_calibrator("identity").to_dict()
-    with pytest.raises(InputError, match="TO505"):
-        calibrator_from_dict({**document, "parameters": {"beta": 1.0}})
-
-
 def test_the_shape_of_the_data_is_checked_once_for_fits_too():
     with pytest.raises(InputError, match="TO104"):
         fit(IsotonicSpec(), Predictions([0], [[0.5, 0.6]]))

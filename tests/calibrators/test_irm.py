@@ -6,7 +6,7 @@ import pytest
 from tests.calibrators.rows import draw_predictions, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.isotonic import IrmMap, IrmSpec
+from trueodds.calibrators.isotonic import IrmSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -70,11 +70,3 @@ def test_the_tilt_is_a_setting():
     for wrong in (0, -1, 2, "x", True):
         with pytest.raises(InputError, match="TO203"):
             IrmSpec(tilt=wrong)
-
-
-def test_meddled_parameters_are_refused():
-    good = fit_map(*draw_predictions(50, 3, 1.5, 3)).to_dict()
-    assert isinstance(IrmMap.from_dict(good, 3), IrmMap)
-    for meddled in ({"tilt": 0.0}, {"curve": 3}, {"curve": {**good["curve"], "y": [2.0]}}, {"more": 1}):
-        with pytest.raises(InputError, match="TO505"):
-            IrmMap.from_dict({**good, **meddled}, 3)

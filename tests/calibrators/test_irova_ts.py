@@ -6,9 +6,8 @@ import pytest
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.isotonic import IrovaTsMap, IrovaTsSpec, IsotonicSpec, tempered_scores
+from trueodds.calibrators.isotonic import IrovaTsSpec, IsotonicSpec, tempered_scores
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
 
@@ -55,14 +54,3 @@ def test_its_notes_are_those_of_both_parts():
     result = fit(IrovaTsSpec(), Predictions([0, 1, 1], both([0.2, 0.7, 1.0])))
     assert [note.code for note in result.notes] == ["TN502", "TN503", "TN505"]
     assert not result.calibration_map.converged
-
-
-def test_meddled_parameters_are_refused():
-    good = fit_map(*draw_predictions(50, 3, 1.5, 3)).to_dict()
-    assert isinstance(IrovaTsMap.from_dict(good, 3), IrovaTsMap)
-    wrong = ({"temperature": {"beta": -1.0, "n_passes": 1}}, {"temperature": 2.0}, {"isotonic": []}, {"more": 1})
-    for meddled in wrong:
-        with pytest.raises(InputError, match="TO505"):
-            IrovaTsMap.from_dict({**good, **meddled}, 3)
-    with pytest.raises(InputError, match="TO505"):
-        IrovaTsMap.from_dict(good, 4)

@@ -191,12 +191,6 @@ def test_three_classes_are_refused():
         fit(LloSpec(), Predictions(y, P))
 
 
-@pytest.mark.parametrize("wrong", [{"tau": None}, {"tau": "x"}, {"gamma": 1e200}, {"n_passes": -1}, {"more": 1}])
-def test_a_broken_file_is_refused(wrong):
-    with pytest.raises(InputError, match="TO505"):
-        LloMap.from_dict(LloMap(0.1, 0.9).to_dict() | wrong, 2)
-
-
 @pytest.mark.parametrize("map_type", [LloMap, BoldnessMap])
 def test_a_file_for_three_classes_is_refused(map_type):
     # It gave the two probabilities of two classes, for rows of three.

@@ -312,12 +312,3 @@ def test_a_baseline_beyond_the_classes_is_refused(baseline):
     P, y = draw_predictions(30, 3, 1.0, 0)
     with pytest.raises(InputError, match="TO203"):
         fit_map(P, y, baseline=baseline)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"tau": [0.1]}, {"gamma": [1.0, None]}, {"baseline": 3}, {"baseline": 1.5}, {"min_prob": 0}, {"more": 1}]
-)
-def test_a_broken_file_is_refused(wrong):
-    good = MclloMap(np.zeros(2), np.ones(2), 2, 1e-12).to_dict()
-    with pytest.raises(InputError, match="TO505"):
-        MclloMap.from_dict(good | wrong, 3)

@@ -9,8 +9,7 @@ from trueodds.calibrators._glm.log_probabilities import log_odds
 from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood, smoothed_targets
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloSpec
-from trueodds.calibrators.platt import PlattMap, PlattSpec
-from trueodds.core.errors import InputError
+from trueodds.calibrators.platt import PlattSpec
 from trueodds.data.predictions import Predictions
 
 
@@ -125,13 +124,3 @@ def test_one_ulp_above_one_is_one():
     m = fit_map(both([0.3, 0.4, 0.6, 0.7]), [0, 1, 0, 1])
     above_one = np.nextafter(1.0, 2.0)
     assert m.apply(np.array([[0.0, above_one]])).tolist() == [[0.0, 1.0]]
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"on": "probit"}, {"on": []}, {"slope": None}, {"intercept": "1"}, {"n_passes": 0.5}]
-)
-def test_a_broken_file_is_refused(wrong):
-    document = fit_map(both([0.3, 0.4, 0.6, 0.7]), [0, 1, 0, 1]).to_dict()
-    document["curves"][0] |= wrong
-    with pytest.raises(InputError, match="TO505"):
-        PlattMap.from_dict(document, 2)

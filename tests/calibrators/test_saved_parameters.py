@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import draw_predictions, made
+from tests.calibrators.rows import REQUIRED_SETTINGS, draw_predictions, made
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.saved_parameters import (
@@ -123,6 +123,108 @@ def test_no_entry_may_be_missing_or_unknown(name, k):
         if isinstance(path[-1], str) and path[-1] not in OPTIONAL:
             missing = with_change(parameters, path, lambda container, key: container.pop(key))
             assert is_refused(calibration_map, missing, k), path
+
+
+def with_length(value, key):
+    """The value as often as the saved list of that name is long."""
+    return lambda container: [value] * len(container[key])
+
+
+def wrapped(key):
+    """The saved value of that name in a list."""
+    return lambda container: [container[key]]
+
+
+CURVE = ("curves", 0)
+# Entries that do not fit their place or each other, in one object of the parameters, by method, classes and settings.
+MISFITS = [
+    ("temperature", 3, {}, (), [{"beta": 0}, {"beta": -1.0}, {"beta": 1e9}, {"n_passes": -3}]),
+    ("ensemble_temperature", 3, {}, (), [
+        {"beta": 0.0}, {"shares": [0.5, 0.5]}, {"shares": [0.5, 0.6, 0.2]}, {"shares": [1.5, -0.5, 0.0]},
+        {"n_passes": -1},
+    ]),
+    ("llo", 2, {}, (), [{"gamma": 1e200}, {"n_passes": -1}]),
+    ("mcllo", 3, {}, (), [{"tau": [0.1]}, {"gamma": [1.0, None]}, {"baseline": 3}, {"baseline": 1.5}, {"min_prob": 0}]),
+    ("platt", 2, {}, CURVE, [{"on": "probit"}, {"on": []}, {"n_passes": 0.5}]),
+    ("beta", 2, {}, CURVE, [{"a": -0.1}]),
+    ("prior_shift", 2, {}, (), [{"ratios": [0, 0]}, {"ratios": [1.0]}, {"ratios": [-1, 1]}]),
+    *(
+        ("evidential", k, {}, path, changes)
+        for k, keys in ((2, ("theta", "support", "turn", "slope")), (3, ("theta", "low", "high")))
+        for path, changes in (
+            ((), [{"on": "x"}, {"output": []}, {"n_passes": -1}, {"contour": {}}]),
+            (("contour",), [{key: wrapped(key)} for key in keys]),
+        )
+    ),
+    ("evidential", 3, {}, ("contour",), [{"low": lambda contour: [contour["theta"] + 1, *contour["low"][1:]]}]),
+    ("irm", 3, {}, (), [{"tilt": 0.0}, {"curve": 3}]),
+    ("irm", 3, {}, ("curve",), [{"y": [2.0]}]),
+    ("irova_ts", 3, {}, (), [{"temperature": 2.0}, {"isotonic": []}]),
+    ("irova_ts", 3, {}, ("temperature",), [{"beta": -1.0}]),
+    ("top_vs_all", 3, {}, (), [
+        {"calibrator": "auto"}, {"calibrator": "top_vs_all"}, {"calibrator": "none"}, {"calibrator": 3},
+        {"parameters": 3},
+    ]),
+    ("isotonic", 2, {}, CURVE, [
+        {"x": [0.5, 0.2]}, {"x": [0.5, 0.5], "y": [0.1, 0.2]}, {"x": [0.1, 0.2], "y": [0.2, 0.1]},
+        {"x": [0.1, 0.2], "y": [0.2]}, {"x": [], "y": []}, {"x": [0.1], "y": [1.5]}, {"between": "cubic"},
+    ]),
+    ("isotonic", 3, {}, (), [{"curves": []}, {"curves": [1, 2, 3]}, {"curves": [{}]}]),
+    ("enir", 2, {}, CURVE, [{"x": [0.2, 0.1], "y": [0, 1]}, {"x": [0.1], "y": [1.5]}]),
+    ("histogram", 2, {}, CURVE, [
+        {"edges": [0.0, 0.5]}, {"edges": [0.1, 1.0]}, {"edges": [0.0, 1.0], "values": [0.1, 0.2]},
+        {"values": [None] * 15}, {"empty": "none"},
+    ]),
+    ("scaling_binning", 2, {}, CURVE, [{part: content} for part in ("sigmoid", "steps") for content in (3, [], {})]),
+    ("venn_abers", 2, {}, (), [{"multiclass": "pairs"}, {"multiclass": []}, {"curves": []}, {"curves": [1]}]),
+    ("venn_abers", 2, {}, CURVE, [
+        {"high_y": with_length(0.0, "high_y")}, {"low_y": with_length(1.0, "low_y")},
+        {"low_x": lambda curve: curve["low_x"][::-1]}, {"high_x": []},
+    ]),
+    ("spline", 2, {}, CURVE, [
+        {"x": [0.0]}, {"f": with_length(1e30, "x")}, {"settled": 1}, {"freedom": -1.0}, {"n_passes": 0.5},
+    ]),
+    ("spline", 2, {"kind": "gupta"}, (), [
+        {"scores": [0.5, 0.5]}, {"confidences": with_length(2.0, "scores")}, {"clipped": -1},
+    ]),
+    ("kernel", 2, {"scale": "logit"}, CURVE, [
+        {"scale": "log"}, {"low": lambda curve: curve["high"]}, {"values": [0.5]}, {"slopes": [0.0]}, {"bandwidth": 0},
+    ]),
+    ("simplex_histogram", 3, {"bins": 2}, (), [{"partition": "voronoi"}, {"values": []}, {"values": 3}]),
+    ("simplex_histogram", 3, {"bins": 2}, ("cells",), [  # a tree of three nodes
+        {"node": 3}, {"axis": [3] * 3}, {"axis": [-1] * 3}, {"cut": [math.nan] * 3}, {"node": [0, 0, 0]},
+        {"node": [1, 0, 2]}, {"node": [0, 99, 2]}, {"node": [], "axis": [], "cut": []},
+    ]),
+    ("simplex_histogram", 3, {"partition": "simplex-grid", "bins": 2}, (), [
+        {"values": [[0.5, 0.5, 0.5]]},
+        *({"cells": {"bins": 2, "cells": [[0, 0, 1]]}, "values": [row]} for row in ([0.5] * 3, [0.5] * 2, [2, -1, 0])),
+    ]),
+    ("simplex_histogram", 3, {"partition": "simplex-grid", "bins": 2}, ("cells",), [
+        {"bins": 0}, {"bins": 10**9}, {"bins": 1}, {"cells": []}, {"cells": "all"}, {"cells": [[0, 0]]},
+        {"cells": [[1, 0, 0], [0, 0, 1]]}, {"cells": [[0, 0, 1.5]]},
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "k", "settings", "path", "changes"), MISFITS)
+def test_no_entry_may_misfit_its_place_or_the_others(name, k, settings, path, changes):
+    P, y = draw_predictions(60, k, 1.5, 0)
+    calibration_map = fit(
+        CALIBRATORS.load(name)(**REQUIRED_SETTINGS.get(name, {}), **settings), Predictions(y, P)
+    ).calibration_map
+    assert not is_refused(calibration_map, saved(calibration_map), k)
+    for change in changes:
+        parameters = saved(calibration_map)
+        container = parameters
+        for key in path:
+            container = container[key]
+        container |= {key: value(container) if callable(value) else value for key, value in change.items()}
+        assert is_refused(calibration_map, parameters, k), change
+
+
+@pytest.mark.parametrize(("name", "k"), [("evidential", 2), ("irova_ts", 3)])
+def test_a_map_is_not_read_for_another_number_of_classes(name, k):
+    assert is_refused(fitted_map(name, k), saved(fitted_map(name, k)), k + 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,7 @@ from trueodds.calibrators._glm.logistic_regression import intercept_and_score, l
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.histogram import HistogramSpec
-from trueodds.calibrators.scaling_binning import BinnedSigmoid, ScalingBinningSpec
-from trueodds.core.errors import InputError
+from trueodds.calibrators.scaling_binning import ScalingBinningSpec
 from trueodds.data.predictions import Predictions
 
 
@@ -140,11 +139,3 @@ def test_rows_without_weight_votes_and_an_absent_class():
     one, other = ScalingBinningSpec().fit(P, Y, w), ScalingBinningSpec().fit(P[:90], Y[:90], w[:90])
     assert one.apply(P) == pytest.approx(other.apply(P), abs=1e-12)
     assert one.apply(P)[:, 2].max() < 0.1
-
-
-@pytest.mark.parametrize("part", ["sigmoid", "steps"])
-@pytest.mark.parametrize("content", [3, [], {}])
-def test_a_saved_curve_that_is_none_is_refused(part, content):
-    saved = fit_map(both([0.2, 0.6, 0.7]), [0, 1, 0]).curves[0].to_dict()
-    with pytest.raises(InputError, match="TO505"):
-        BinnedSigmoid.from_dict(saved | {part: content})

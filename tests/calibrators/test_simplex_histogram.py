@@ -11,8 +11,7 @@ from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.simplex_grid import Distinct
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.simplex_histogram import SimplexHistogramMap, SimplexHistogramSpec
-from trueodds.core.errors import InputError
+from trueodds.calibrators.simplex_histogram import SimplexHistogramSpec
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.view import View
 
@@ -133,58 +132,3 @@ def test_a_saved_map_places_every_row_as_before(partition, k):
     restored = calibrator_from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
     fresh = draw_predictions(600, k, 1.5, 8)[0]
     assert (restored.calibration_map.apply(fresh) == result.calibration_map.apply(fresh)).all()
-
-
-def saved(partition, /, **changed):
-    P, y = draw_predictions(60, 3, 1.5, 9)
-    document = fit_map(P, y, partition=partition, bins=2).to_dict()
-    return (
-        document
-        | {key: value for key, value in changed.items() if key != "cells"}
-        | ({"cells": document["cells"] | changed["cells"]} if "cells" in changed else {})
-    )
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"partition": "voronoi"},
-        {"values": []},
-        {"values": 3},
-        {"cells": {"node": 3}},
-        {"cells": {"axis": [3] * 3}},
-        {"cells": {"axis": [-1] * 3}},
-        {"cells": {"cut": [float("nan")] * 3}},
-        {"cells": {"node": [0, 0, 0]}},
-        {"cells": {"node": [1, 0, 2]}},
-        {"cells": {"node": [0, 99, 2]}},
-        {"cells": {"node": [], "axis": [], "cut": []}},
-    ],
-)
-def test_a_saved_tree_that_cannot_be_is_refused(changed):
-    assert len(saved("median-variance")["cells"]["node"]) == 3
-    with pytest.raises(InputError, match="TO505"):
-        SimplexHistogramMap.from_dict(saved("median-variance", **changed), 3)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"cells": {"bins": 0}},
-        {"cells": {"bins": 10**9}},
-        {"cells": {"bins": 1}},
-        {"cells": {"cells": []}},
-        {"cells": {"cells": "all"}},
-        {"cells": {"cells": [[0, 0]]}},
-        {"cells": {"cells": [[1, 0, 0], [0, 0, 1]]}},
-        {"cells": {"cells": [[0, 0, 1.5]]}},
-        {"values": [[0.5, 0.5, 0.5]]},
-        {"cells": {"cells": [[0, 0, 1]]}, "values": [[0.5, 0.5, 0.5]]},
-        {"cells": {"cells": [[0, 0, 1]]}, "values": [[0.5, 0.5]]},
-        {"cells": {"cells": [[0, 0, 1]]}, "values": [[2, -1, 0]]},
-    ],
-)
-def test_a_saved_grid_that_cannot_be_is_refused(changed):
-    SimplexHistogramMap.from_dict(saved("simplex-grid"), 3)
-    with pytest.raises(InputError, match="TO505"):
-        SimplexHistogramMap.from_dict(saved("simplex-grid", **changed), 3)

@@ -1,7 +1,5 @@
 """Smooth curves: the penalized spline in the log odds, and the one through the running sums of the confidence."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
@@ -21,10 +19,8 @@ from trueodds.calibrators._curves.natural_spline import (
     place_knots,
     second_derivative_matrix,
 )
-from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.spline import ConfidenceMap, SplineSpec, fit_cumulative_spline
-from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
 KNOTS = np.array([-3.0, -1.0, -0.5, 2.0, 2.2])
@@ -394,22 +390,3 @@ def test_one_confidence_becomes_its_rate():
 def test_the_knots_that_were_used_are_read_back():
     assert [SplineSpec(kind).settings()["knots"] for kind in ("natural", "gupta")] == [12, 6]
     assert SplineSpec(knots=5).settings()["knots"] == 5
-
-
-@pytest.mark.parametrize("kind", ["natural", "gupta"])
-def test_a_saved_map_is_checked_value_by_value(kind):
-    P, y = draw_predictions(200, 2, 1.5, 0)
-    result = fit(SplineSpec(kind), Predictions(y, P))
-    document = json.loads(json.dumps(result.to_dict()))
-    assert (calibrator_from_dict(document).predict_proba(P) == result.predict_proba(P)).all()
-    curve = document["parameters"] if kind == "gupta" else document["parameters"]["curves"][0]
-    wrong = (
-        {"scores": [0.5, 0.5], "confidences": [2.0] * len(curve["scores"]), "clipped": -1}
-        if kind == "gupta"
-        else {"x": [0.0], "f": [1e30] * len(curve["x"]), "settled": 1, "freedom": -1.0, "n_passes": 0.5}
-    )
-    for key, value in wrong.items():
-        original, curve[key] = curve[key], value
-        with pytest.raises(InputError, match="TO505"):
-            calibrator_from_dict(document)
-        curve[key] = original

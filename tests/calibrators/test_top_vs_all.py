@@ -11,7 +11,7 @@ from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.temperature import MAX_BETA, MIN_BETA, TemperatureSpec
-from trueodds.calibrators.top_vs_all import TopVsAllMap, TopVsAllSpec, top_class_derivatives
+from trueodds.calibrators.top_vs_all import TopVsAllSpec, top_class_derivatives
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -171,11 +171,3 @@ def test_a_fit_to_logits_is_refused():
     on_logits = next(spec_type for spec_type in spec_types if "logits" in spec_type.__dataclass_fields__)
     with pytest.raises(InputError, match="TO203"):
         TopVsAllSpec(on_logits(logits=True))
-
-
-@pytest.mark.parametrize("name", ["auto", "top_vs_all", "none", 3])
-def test_meddled_parameters_are_refused(name):
-    with pytest.raises(InputError, match="TO505"):
-        TopVsAllMap.from_dict({"calibrator": name, "parameters": {}}, 3)
-    with pytest.raises(InputError, match="TO505"):
-        TopVsAllMap.from_dict({"calibrator": "temperature", "parameters": 3}, 3)

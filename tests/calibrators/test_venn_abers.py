@@ -8,7 +8,7 @@ from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.venn_abers import VennAbersCurve, VennAbersMap, VennAbersSpec, couple_pairs, pair_score
+from trueodds.calibrators.venn_abers import VennAbersSpec, couple_pairs, pair_score
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -226,26 +226,3 @@ def test_weights_that_are_no_counts_stand_for_as_many_rows_as_there_are():
     P, y = draw_predictions(60, 3, 2.0, 9)
     one, other = fit_map(P, y), fit_map(P, y, w=np.full(60, 0.25))
     assert other.apply(P) == pytest.approx(one.apply(P), abs=1e-12)
-
-
-def test_a_saved_map_whose_ends_cross_is_refused():
-    P, y = draw_predictions(60, 2, 2.0, 10)
-    saved = fit_map(P, y).to_dict()
-    assert VennAbersMap.from_dict(saved, 2).apply(P) == pytest.approx(fit_map(P, y).apply(P))
-    curve = saved["curves"][0]
-    for bad in (
-        {"high_y": [0.0] * len(curve["high_y"])},
-        {"low_y": [1.0] * len(curve["low_y"])},
-        {"low_x": curve["low_x"][::-1]},
-        {"high_x": []},
-        {"high_x": None},
-    ):
-        with pytest.raises(InputError, match="TO505"):
-            VennAbersCurve.from_dict({**curve, **bad})
-
-
-@pytest.mark.parametrize("bad", [{"multiclass": "pairs"}, {"multiclass": []}, {"curves": []}, {"curves": [1]}])
-def test_a_saved_map_of_another_kind_is_refused(bad):
-    P, y = draw_predictions(60, 2, 2.0, 11)
-    with pytest.raises(InputError, match="TO505"):
-        VennAbersMap.from_dict({**fit_map(P, y).to_dict(), **bad}, 2)

@@ -38,6 +38,8 @@ def test_a_cell_of_the_grid_that_held_no_row_leaves_a_row_as_it_is():
     assert m.apply(P).tolist() == [[0, 0.5, 0.5], [0, 0.5, 0.5], [1, 0, 0]]
     strange = np.array([[0.1, 0.8, 0.1]])
     assert m.apply(strange).tolist() == strange.tolist()
+    m = fit_map(P[:2], [2, 1], partition="simplex-grid", bins=2)
+    assert m.apply(P[2:]).tolist() == P[2:].tolist()  # sorted after the last cell
 
 
 def test_how_many_new_rows_will_find_no_cell_is_foretold():

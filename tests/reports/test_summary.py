@@ -171,6 +171,14 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
             "plain",
         ),
         ("Recalibration", {"recalibration": None}, "not attempted", "a tally keeps no rows", "plain"),
+        ("Predicted probability 0", {}, "2 outcomes", "evidence against calibration by itself", "bad"),
+        (
+            "Confidence 0 or 1",
+            {"data.kind": "confidence", "data.k": 2},
+            "2 answers wrong at 1, or correct at 0",
+            "evidence against calibration by itself",
+            "bad",
+        ),
         ("Miscalibrated groups", {}, "2 of 2 groups", "errors do not differ significantly between groups", "bad"),
         (
             "Miscalibrated groups",

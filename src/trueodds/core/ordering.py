@@ -24,6 +24,8 @@ def decreasing_order(values: Iterable[float], *tie_breakers: Iterable[float]) ->
 
     >>> decreasing_order([0.3, 0.5, 0.1 + 0.2])
     [1, 0, 2]
+    >>> decreasing_order([0.3, 0.5, 0.1 + 0.2], [1, 2, 3])
+    [1, 2, 0]
     """
     keys = [[-round_significant(value) for value in column] for column in (values, *tie_breakers)]
     return np.lexsort(keys[::-1]).tolist()

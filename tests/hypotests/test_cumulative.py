@@ -109,6 +109,14 @@ def test_few_expected_outcomes_are_noted(name):
 
 
 @pytest.mark.parametrize("name", ["ks", "ecce"])
+def test_few_rows_of_large_weight_are_noted(name):
+    p, y, few = np.full(500, 0.5), np.arange(500) % 2, np.arange(500) < 10
+    verdict = to.test(to.Predictions(y, p, weight=np.where(few, 1000.0, 1.0)), name)  # variance 10/4 of a large weight
+    assert "effective size of 2.5 rows" in next(note.text for note in verdict.notes if note.code == "TN212")
+    assert "effective size" not in "".join(note.text for note in to.test(to.Predictions(y, p), name).notes)
+
+
+@pytest.mark.parametrize("name", ["ks", "ecce"])
 def test_probabilities_of_0_and_1_leave_nothing_to_chance(name):
     right = to.test(to.Predictions([0, 1, 1], [0.0, 1.0, 1.0]), name)
     wrong = to.test(to.Predictions([0, 1, 0], [0.0, 1.0, 1.0]), name)

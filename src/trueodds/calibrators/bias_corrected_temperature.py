@@ -7,18 +7,9 @@ from functools import partial
 import numpy as np
 
 from trueodds.calibrators._glm.fit_data import SummableRows
-from trueodds.calibrators._glm.log_linear import (
-    LogLinearMap,
-    fit_log_linear,
-    initial_beta,
-    negative_slope_notes,
-    not_converged_notes,
-    prepare_rows,
-    small_sample_notes,
-)
+from trueodds.calibrators._glm.log_linear import LogLinearMap, LogLinearSpec, fit_log_linear, initial_beta, prepare_rows
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
-from trueodds.calibrators.base import SummedSpec
-from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 
 
 class BiasCorrectedTemperatureMap(LogLinearMap):
@@ -31,16 +22,12 @@ class BiasCorrectedTemperatureMap(LogLinearMap):
         return f"{temperature_text}, biases {self.bias.min():.3g} to {self.bias.max():.3g}"
 
 
-class BiasCorrectedTemperatureSpec(SummedSpec):
+class BiasCorrectedTemperatureSpec(LogLinearSpec):
     r"""Temperature scaling with a bias for each class, fitted by maximum likelihood.
 
     Unlike temperature scaling it can correct classes that the model predicts too rarely, as after a shift of the class
     frequencies. It is MCLLO with equal slopes. Logits and the probabilities made of them give the same fit, and the
     choice of a baseline class does not matter. Predicted classes may change.
-
-    Parameters
-    ----------
-    min_prob : as in `CalibratorSpec`
 
     Notes
     -----
@@ -86,10 +73,8 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
             np.full(k, beta), bias - bias.mean(), self.min_prob, False, optimum.n_passes, optimum.converged
         )
 
-    def notes_from_sums(self, calibration_map: BiasCorrectedTemperatureMap, data: SummableRows) -> list[Note]:
-        return [
-            *data.summary.replaced_counts.notes(),
-            *not_converged_notes(self, calibration_map),
-            *negative_slope_notes(self, calibration_map.weights[:1]),
-            *small_sample_notes(self, data.summary.n, data.summary.k),
-        ]
+    def n_parameters(self, k: int) -> int:
+        return k
+
+    def slopes(self, calibration_map: BiasCorrectedTemperatureMap) -> Array:
+        return calibration_map.weights[:1]

@@ -10,18 +10,16 @@ from trueodds.calibrators._glm.fit_data import SummableRows
 from trueodds.calibrators._glm.log_linear import (
     MAX_NEWTON_PARAMETERS,
     LogLinearMap,
+    LogLinearSpec,
     fit_log_linear,
     initial_beta,
-    not_converged_notes,
     odir_penalty,
     prepare_rows,
     ridge_penalty,
     scaled_penalty,
-    small_sample_notes,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
 from trueodds.calibrators._glm.newton import Minimum
-from trueodds.calibrators.base import SummedSpec
 from trueodds.calibrators.saved_parameters import NOT_SAVED
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative
@@ -36,7 +34,7 @@ class FullMatrixMap(LogLinearMap):
     penalty_factor: Annotated[float | None, NOT_SAVED] = None  # selected by penalty="auto"; a note reports it
 
 
-class FullMatrixSpec(SummedSpec):
+class FullMatrixSpec(LogLinearSpec):
     """Settings of a full matrix on the log-probabilities, penalized towards the identity: `dirichlet` and `matrix`.
 
     Parameters
@@ -109,14 +107,14 @@ class FullMatrixSpec(SummedSpec):
         penalty_form = odir_penalty if self.shrink == "odir" else ridge_penalty
         return penalty_form(k, self.penalty, bias_penalty)
 
+    def n_parameters(self, k: int) -> int:
+        return (k - 1) * (k + 1)
+
     def notes_from_sums(self, calibration_map: FullMatrixMap, data: SummableRows) -> list[Note]:
-        notes = [*data.summary.replaced_counts.notes(), *not_converged_notes(self, calibration_map)]
-        if calibration_map.penalty_factor is not None:
-            notes.append(
-                Note("TN534", f"penalty='auto' selected {calibration_map.penalty_factor:g} times the scaled penalty.")
-            )
-        k = data.summary.k
-        return notes + small_sample_notes(self, data.summary.n, (k - 1) * (k + 1))
+        notes = super().notes_from_sums(calibration_map, data)
+        if (factor := calibration_map.penalty_factor) is not None:
+            notes.append(Note("TN534", f"penalty='auto' selected {factor:g} times the scaled penalty."))
+        return notes
 
 
 def _fit_by_aic(data: SummableRows, target: Array, start: Array) -> tuple[Minimum, float]:
@@ -160,7 +158,6 @@ class MatrixSpec(FullMatrixSpec):
         Form of a penalty that is a number, as for `dirichlet`.
     target : {"identity", "zero"}, default="identity"
         Target of `"l2"` for the matrix, as for `dirichlet`.
-    min_prob : as in `FullMatrixSpec`
     logits : bool, default=False
         Whether the inputs x are logits instead of log-probabilities. The constant that each row of logits has is then
         part of the model.
@@ -222,7 +219,6 @@ class DirichletSpec(FullMatrixSpec):
         free. `"l2"` is λ Σ (W_ij − target)² + μ Σ b_j².
     target : {"identity", "zero"}, default="identity"
         Target of `"l2"` for the matrix. With the identity, the map that changes nothing has no penalty.
-    min_prob : as in `FullMatrixSpec`
 
     Notes
     -----

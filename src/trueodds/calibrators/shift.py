@@ -8,16 +8,14 @@ from trueodds.calibrators._glm.fit_data import FitData, SummableRows
 from trueodds.calibrators._glm.log_linear import (
     Biases,
     LogLinearRows,
+    LogLinearSpec,
     fit_log_linear,
     format_range,
-    not_converged_notes,
     prepare_rows,
-    small_sample_notes,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, softmax, to_logs
-from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.calibrators.saved_parameters import PassCount
-from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 
 
@@ -42,7 +40,7 @@ class ShiftMap(CalibrationMap):
         return f"biases {format_range(self.bias)}"
 
 
-class ShiftSpec(SummedSpec):
+class ShiftSpec(LogLinearSpec):
     r"""Shift of the log-probabilities by a bias for each class, fitted by maximum likelihood.
 
     Also known as intercept-only recalibration, recalibration in the large, or an update of the intercept. It corrects
@@ -97,12 +95,8 @@ class ShiftSpec(SummedSpec):
         bias = optimum.theta - optimum.theta.mean()
         return ShiftMap(bias, optimum.n_passes, optimum.converged)
 
-    def notes_from_sums(self, calibration_map: ShiftMap, data: SummableRows) -> list[Note]:
-        return [
-            *data.summary.replaced_counts.notes(),
-            *not_converged_notes(self, calibration_map),
-            *small_sample_notes(self, data.summary.n, data.summary.k - 1),
-        ]
+    def n_parameters(self, k: int) -> int:
+        return k - 1
 
 
 def _prepare_offset(data: FitData) -> LogLinearRows:

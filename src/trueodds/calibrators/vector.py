@@ -5,19 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.calibrators._glm.fit_data import SummableRows
-from trueodds.calibrators._glm.log_linear import (
-    LogLinearMap,
-    fit_log_linear,
-    initial_beta,
-    negative_slope_notes,
-    not_converged_notes,
-    prepare_rows,
-    small_sample_notes,
-)
+from trueodds.calibrators._glm.log_linear import LogLinearMap, LogLinearSpec, fit_log_linear, initial_beta, prepare_rows
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
-from trueodds.calibrators.base import SummedSpec
-from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
+from trueodds.core.typing import Array
 
 _MAX_AUTO_CLASSES = 30  # classes up to which `auto` tries it by default
 
@@ -26,7 +17,7 @@ class VectorMap(LogLinearMap):
     """Rows proportional to e^b p^a, with a slope a and a bias b of its own for each class."""
 
 
-class VectorSpec(SummedSpec):
+class VectorSpec(LogLinearSpec):
     r"""Vector scaling: a slope and a bias for the log-probability, or the logit, of each class.
 
     Slopes differ between classes, so predicted classes may change.
@@ -40,7 +31,6 @@ class VectorSpec(SummedSpec):
         Ridge penalty λ in nats over all rows. 0.5 is a normal prior with standard deviation 1, of slopes around 1 and
         of biases around 0; the optimum then always exists. The published method has none, on logits:
         ``logits=True, penalty=0``. A constant added to all biases changes no probability, so they are shown centered.
-    min_prob : as in `CalibratorSpec`
 
     Notes
     -----
@@ -82,10 +72,8 @@ class VectorSpec(SummedSpec):
             bias = bias - bias.mean()
         return VectorMap(slopes.copy(), bias.copy(), self.min_prob, self.logits, optimum.n_passes, optimum.converged)
 
-    def notes_from_sums(self, calibration_map: VectorMap, data: SummableRows) -> list[Note]:
-        return [
-            *data.summary.replaced_counts.notes(),
-            *not_converged_notes(self, calibration_map),
-            *negative_slope_notes(self, calibration_map.weights),
-            *small_sample_notes(self, data.summary.n, 2 * data.summary.k - 1),
-        ]
+    def n_parameters(self, k: int) -> int:
+        return 2 * k - 1
+
+    def slopes(self, calibration_map: VectorMap) -> Array:
+        return calibration_map.weights

@@ -53,7 +53,12 @@ class OneVsRest(CalibrationMap):
         return apply_in_blocks(partial(apply_one_vs_rest, self.curves), P)
 
     def check_saved(self, k: int) -> None:
-        check_curve_count(self.curves, 1 if k == 2 else k)
+        check_curve_count(self.curves, len(fitted_classes(k)))
+
+
+def fitted_classes(k: int) -> range:
+    """The classes that have a curve: the second of two, or all."""
+    return range(1, 2) if k == 2 else range(k)
 
 
 def check_curve_count(curves: Sequence[Any], expected: int) -> None:
@@ -88,9 +93,9 @@ class OneVsRestSpec(SummedSpec):
 
     def fit_from_sums(self, data: SummableRows) -> Any:
         """Fit the curves in passes that all classes share."""
-        classes = [1] if data.summary.k == 2 else range(data.summary.k)
         map_type: Any = self.map_type
-        return map_type(tuple(data.fit_jointly([partial(self._fit_class, c=c) for c in classes])))
+        fits = [partial(self._fit_class, c=c) for c in fitted_classes(data.summary.k)]
+        return map_type(tuple(data.fit_jointly(fits)))
 
     def _fit_class(self, data: SummableRows, c: int) -> Any:
         return self.fit_curve(data.map_rows(partial(_one_vs_rest_rows, c=c)))
@@ -107,8 +112,7 @@ def fit_curves(
     It gets the scores x (n,) of its class on the `score_scale` of P, its outcome shares y (n,) and the weights w (n,).
     """
     P, Y, w = rows_with_weight(P, Y, w)
-    classes = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return tuple(fit_curve(class_scores(P, c, score_scale(P)), Y[:, c], w) for c in classes)
+    return tuple(fit_curve(class_scores(P, c, score_scale(P)), Y[:, c], w) for c in fitted_classes(P.shape[1]))
 
 
 def fit_curves_of_logs(
@@ -119,8 +123,7 @@ def fit_curves_of_logs(
     `logs` (n, 2) are those of the sum of the other classes and of the class itself.
     """
     P, Y, w = rows_with_weight(P, Y, w)
-    classes = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return tuple(fit_curve(one_vs_rest_logs(P, c, min_prob), Y[:, c], w) for c in classes)
+    return tuple(fit_curve(one_vs_rest_logs(P, c, min_prob), Y[:, c], w) for c in fitted_classes(P.shape[1]))
 
 
 class OneVsRestRows(NamedTuple):
@@ -204,7 +207,7 @@ def fit_by_class(
     (n,). Returns one result per fitted class.
     """
     P, Y, w = rows_with_weight(P, Y, w)
-    classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
+    classes = fitted_classes(P.shape[1])
     if not isinstance(P, LogProbabilities) and (w == 1).all():
         results = score_keys.map_sorted_keys(P, Y, fit_keys, classes)
         if results is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +21,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     softmax,
 )
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton, minimize_with_fallback
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import Numbers, PassCount
 from trueodds.calibrators.temperature import MAX_BETA, MIN_BETA, TemperatureSpec
 from trueodds.core.errors import Note
@@ -75,6 +76,26 @@ class LogLinearMap(CalibrationMap):
             f"diagonal {format_range(self.weights.diagonal())}, off-diagonal {format_range(offdiagonal)}, biases"
             f" {format_range(self.bias)}"
         )
+
+
+class LogLinearSpec(SummedSpec):
+    """Base class of the calibrators that fit a log-linear map, with the notes on its parameters."""
+
+    @abstractmethod
+    def n_parameters(self, k: int) -> int:
+        """The number of parameters that rows of K classes identify."""
+
+    def slopes(self, calibration_map: Any) -> Array:
+        """The slopes of the fit that reverse the ranking where they are negative."""
+        return np.zeros(0)
+
+    def notes_from_sums(self, calibration_map: Any, data: SummableRows) -> list[Note]:
+        return [
+            *data.summary.replaced_counts.notes(),
+            *not_converged_notes(self, calibration_map),
+            *negative_slope_notes(self, self.slopes(calibration_map)),
+            *small_sample_notes(self, data.summary.n, self.n_parameters(data.summary.k)),
+        ]
 
 
 def clip_logits(z: Any, min_prob: float) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtr, chdtrc, fdtr, fdtrc, stdtrit
@@ -24,33 +25,21 @@ def upper_tail(statistic: float, df: int, effective_units: float | None = None) 
     >>> round(upper_tail(5.991465, 2), 6), round(upper_tail(5.991465, 2, 20), 6)
     (0.05, 0.084851)
     """
-    if not df:
-        return math.nan
-    if effective_units is None:
-        return float(chdtrc(df, statistic))
-    return (
-        float(fdtrc(df, effective_units - df, _hotelling_to_f(statistic, df, effective_units)))
-        if effective_units > df
-        else math.nan
-    )
+    return _tail(chdtrc, fdtrc, statistic, df, effective_units)
 
 
 def lower_tail(statistic: float, df: int, effective_units: float | None = None) -> float:
     """P(χ² ≤ statistic), or P(T² ≤ statistic) as for `upper_tail`, with full relative precision."""
-    if not df:
+    return _tail(chdtr, fdtr, statistic, df, effective_units)
+
+
+def _tail(chi_square: Any, f_tail: Any, statistic: float, df: int, effective_units: float | None) -> float:
+    """A tail of χ² or of T², from these functions of SciPy for the same tail of χ² and of F."""
+    if not df or (effective_units is not None and effective_units <= df):
         return math.nan
     if effective_units is None:
-        return float(chdtr(df, statistic))
-    return (
-        float(fdtr(df, effective_units - df, _hotelling_to_f(statistic, df, effective_units)))
-        if effective_units > df
-        else math.nan
-    )
-
-
-def _hotelling_to_f(statistic: float, df: int, effective_units: float) -> float:
-    """The F statistic (G − d)/((G − 1) d) T² of Hotelling's T², with d = `df` and G = `effective_units`."""
-    return statistic * (effective_units - df) / (df * (effective_units - 1))
+        return float(chi_square(df, statistic))
+    return float(f_tail(df, effective_units - df, statistic * (effective_units - df) / (df * (effective_units - 1))))
 
 
 def critical_value(effective_units: float | None = None) -> float:

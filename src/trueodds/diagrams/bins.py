@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -416,21 +416,18 @@ def resampled_consistency_bars(
     >>> bars.low.tolist(), bars.high.tolist()
     ([0.0, 0.0, 1.0], [0.0, 1.0, 1.0])
     """
-    p = np.clip(view.p.astype(np.float64), 0, 1)
-    has_vote_shares = np.abs(view.sums("wyy") - view.w * view.y) > _SUM_TOLERANCE * view.w
-    is_single_row = view.n == 1
+    draws = _OutcomeDraws(view, bin_index, n_bins, resamples, rng)
     bin_weight = np.bincount(bin_index, view.w, n_bins)
     occupied = bin_weight > 0
+    has_vote_shares, is_single_row = draws.has_vote_shares, view.n == 1
     sums = np.zeros((resamples, n_bins))  # Σwy of each bin in each resample
-    labeled_rows = np.flatnonzero(is_single_row & ~has_vote_shares)
-    if len(labeled_rows):
-        sums += _sum_label_draws(view, p, bin_index, n_bins, labeled_rows, resamples, rng)
-    rows_of_votes = np.flatnonzero(is_single_row & has_vote_shares)
-    if len(rows_of_votes):
-        sums += _sum_flipped_residuals(view, p, bin_index, n_bins, rows_of_votes, resamples, rng)
-    cells = np.flatnonzero(~is_single_row)
-    if len(cells):
-        sums += _sum_cell_draws(view, p, bin_index, n_bins, cells, has_vote_shares[cells], resamples, rng)
+    for mask, sum_draws in (
+        (is_single_row & ~has_vote_shares, draws.sum_labels),
+        (is_single_row & has_vote_shares, draws.sum_flipped_residuals),
+        (~is_single_row, draws.sum_cells),
+    ):
+        if mask.any():
+            sums += sum_draws(np.flatnonzero(mask))
     rates = np.sort(np.clip(sums[:, occupied] / bin_weight[occupied], 0, 1), axis=0)
     has_flipped_residuals = np.bincount(bin_index, has_vote_shares & (view.w > 0), n_bins)[occupied] > 0
     method = tuple("flipped" if is_flipped else "redrawn" for is_flipped in has_flipped_residuals)
@@ -448,69 +445,61 @@ def _empirical_quantile(rates: Array, q: float) -> Array:
     return np.asarray(rates[max(math.ceil(q * len(rates) - 1e-9) - 1, 0)])
 
 
-def _sum_label_draws(
-    view: View,
-    p: Array,
-    bin_index: Array,
-    n_bins: int,
-    rows: Array,
-    resamples: int,
-    rng: np.random.Generator,
-) -> Array:
-    """Sum label draws with the predicted probabilities by bin, (resamples, n_bins), for single rows with one label."""
-    row_bins = bin_index[rows].astype(np.int32).reshape(1, -1, 1)
-    return random_label_sums.sum_label_weights(
-        p[rows, None], view.w[rows], row_bins, n_bins, stream_key(rng), 0, resamples, independent=True
-    )
+@dataclass(frozen=True)
+class _OutcomeDraws:
+    """Outcomes drawn with the predicted probabilities; a method sums those of some rows by bin, (resamples, n_bins)."""
 
+    view: View
+    bin_index: Array  # (n,)
+    n_bins: int
+    resamples: int
+    rng: np.random.Generator
 
-def _sum_flipped_residuals(
-    view: View,
-    p: Array,
-    bin_index: Array,
-    n_bins: int,
-    rows: Array,
-    resamples: int,
-    rng: np.random.Generator,
-) -> Array:
-    """Sum outcomes with residuals of random sign by bin, (resamples, n_bins), for single rows with votes."""
-    w, predicted, observed = view.w[rows], p[rows], view.y[rows]
-    row_bins = bin_index[rows].astype(np.int32)[:, None]
-    predicted_sums = np.bincount(bin_index[rows], w * predicted, n_bins)
-    clusters = np.arange(len(rows))
-    return predicted_sums + random_streams.sum_sign_flips(
-        clusters, row_bins, (w * (observed - predicted))[:, None], n_bins, stream_key(rng), 0, resamples
-    )
+    @cached_property
+    def p(self) -> Array:
+        """Predicted probabilities in double precision, (n,)."""
+        return np.clip(self.view.p.astype(np.float64), 0, 1)
 
+    @cached_property
+    def has_vote_shares(self) -> Array:
+        """Mask (n,) of the rows, or cells of a tally, whose outcomes are shares of votes."""
+        return np.abs(self.view.sums("wyy") - self.view.w * self.view.y) > _SUM_TOLERANCE * self.view.w
 
-def _sum_cell_draws(
-    view: View,
-    p: Array,
-    bin_index: Array,
-    n_bins: int,
-    cells: Array,
-    has_vote_shares: Array,
-    resamples: int,
-    rng: np.random.Generator,
-) -> Array:
-    """Sum outcomes drawn for the cells of a tally by bin, (resamples, n_bins): binomial if possible, else normal.
+    def sum_labels(self, rows: Array) -> Array:
+        """Single rows with one label, which is drawn."""
+        row_bins = self.bin_index[rows].astype(np.int32).reshape(1, -1, 1)
+        return random_label_sums.sum_label_weights(
+            self.p[rows, None], self.view.w[rows], row_bins, self.n_bins, stream_key(self.rng), 0, self.resamples,
+            independent=True,
+        )  # fmt: skip
 
-    `cells` are the numbers of the cells, and `has_vote_shares` tells of each whether its outcomes are shares of votes.
-    """
-    n, w, predicted = view.n[cells].astype(np.int64), view.w[cells], p[cells]
-    # Cauchy–Schwarz: (Σw)² = n Σw² if and only if all weights of a cell are equal, and only then Σwy is binomial.
-    has_equal_weights = np.isclose(w * w, n * view.sums("ww")[cells], rtol=_SUM_TOLERANCE, atol=0)
-    is_binomial = has_equal_weights & ~has_vote_shares
-    variance = np.where(has_vote_shares, view.sums("wwr")[cells], view.sums("wwv")[cells])
-    std = np.sqrt(np.maximum(variance, 0))
-    order = np.argsort(bin_index[cells], kind="stable")
-    occupied_bins, first_cells = np.unique(bin_index[cells][order], return_index=True)
-    sums = np.zeros((resamples, n_bins))
-    draws_per_block = max(1, _MAX_CELL_DRAWS // len(cells))
-    for start in range(0, resamples, draws_per_block):
-        n_draws = min(draws_per_block, resamples - start)
-        draws = w * predicted + std * rng.standard_normal((n_draws, len(cells)))
-        n_events = rng.binomial(n[is_binomial], predicted[is_binomial], (n_draws, int(is_binomial.sum())))
-        draws[:, is_binomial] = n_events * (w / np.maximum(n, 1))[is_binomial]
-        sums[start : start + n_draws, occupied_bins] = np.add.reduceat(draws[:, order], first_cells, axis=1)
-    return sums
+    def sum_flipped_residuals(self, rows: Array) -> Array:
+        """Single rows with votes, whose residuals get random signs."""
+        w, predicted, observed = self.view.w[rows], self.p[rows], self.view.y[rows]
+        row_bins = self.bin_index[rows].astype(np.int32)[:, None]
+        predicted_sums = np.bincount(self.bin_index[rows], w * predicted, self.n_bins)
+        residuals = (w * (observed - predicted))[:, None]
+        return predicted_sums + random_streams.sum_sign_flips(
+            np.arange(len(rows)), row_bins, residuals, self.n_bins, stream_key(self.rng), 0, self.resamples
+        )
+
+    def sum_cells(self, cells: Array) -> Array:
+        """Cells of a tally, given by their numbers: binomial if possible, else normal."""
+        view, rng, bin_index, has_vote_shares = self.view, self.rng, self.bin_index[cells], self.has_vote_shares[cells]
+        n, w, predicted = view.n[cells].astype(np.int64), view.w[cells], self.p[cells]
+        # Cauchy–Schwarz: (Σw)² = n Σw² if and only if all weights of a cell are equal, and only then Σwy is binomial.
+        has_equal_weights = np.isclose(w * w, n * view.sums("ww")[cells], rtol=_SUM_TOLERANCE, atol=0)
+        is_binomial = has_equal_weights & ~has_vote_shares
+        variance = np.where(has_vote_shares, view.sums("wwr")[cells], view.sums("wwv")[cells])
+        std = np.sqrt(np.maximum(variance, 0))
+        order = np.argsort(bin_index, kind="stable")
+        occupied_bins, first_cells = np.unique(bin_index[order], return_index=True)
+        sums = np.zeros((self.resamples, self.n_bins))
+        draws_per_block = max(1, _MAX_CELL_DRAWS // len(cells))
+        for start in range(0, self.resamples, draws_per_block):
+            n_draws = min(draws_per_block, self.resamples - start)
+            draws = w * predicted + std * rng.standard_normal((n_draws, len(cells)))
+            n_events = rng.binomial(n[is_binomial], predicted[is_binomial], (n_draws, int(is_binomial.sum())))
+            draws[:, is_binomial] = n_events * (w / np.maximum(n, 1))[is_binomial]
+            sums[start : start + n_draws, occupied_bins] = np.add.reduceat(draws[:, order], first_cells, axis=1)
+        return sums

@@ -79,6 +79,54 @@ def test_the_docstring_of_a_class_gets_the_entries_of_its_base_class() -> None:
     assert inspect.getdoc(Derived) == COMPLETE
 
 
+@dataclass(frozen=True)
+class Wider(Base):
+    """A class with one more parameter.
+
+    Parameters
+    ----------
+    size : int, default=5
+        Number of columns.
+    width : float
+        The width.
+
+    Notes
+    -----
+    Units: none.
+    """
+
+    size: int = 5
+    width: float = 0.0
+
+
+WIDER = """\
+A class with one more parameter.
+
+Parameters
+----------
+size : int, default=5
+    Number of columns.
+low : float
+    The ends.
+high : float
+    The ends.
+width : float
+    The width.
+
+Raises
+------
+InputError
+    TO203 if the size is unknown.
+
+Notes
+-----
+Units: none."""
+
+
+def test_a_class_gets_the_entries_of_inherited_fields_and_the_errors_that_it_does_not_describe() -> None:
+    assert inspect.getdoc(Wider) == WIDER
+
+
 def test_the_docstring_of_a_function_gets_the_entries_of_a_class_or_function_of_its_module() -> None:
     @checks_arguments
     def outer(size: int = 3) -> int:

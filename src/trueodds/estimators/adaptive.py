@@ -51,7 +51,6 @@ class AdaptiveError(AverageError):
     ----------
     partition : Partition, default=EqualMass(15)
         The ranges of each class.
-    distance, order, min_count : as in `BinnedError`
 
     Raises
     ------
@@ -190,7 +189,7 @@ class ThresholdedError(HasPartition, Estimator):
         return [Note("TN111", text)]
 
 
-class ThresholdedSums:
+class ThresholdedSums(CellStatistic):
     """Sums per range of the scores above the threshold. The last cell holds all other rows and is ignored."""
 
     def __init__(self, error: ThresholdedError, view: View) -> None:

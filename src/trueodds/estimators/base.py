@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Protocol
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -20,41 +21,45 @@ from trueodds.core.weighted_sum import weighted_sum
 from trueodds.lenses.view import View, count_views
 
 
-class CellStatistic(Protocol):
+class CellStatistic:
     """A statistic of one view that depends only on sums per cell, so that draws cost O(cells) instead of O(rows).
 
     The cells do not depend on the labels: bins, groups of neighboring scores, or single rows. Draws are null draws of
     the labels, or resamples of the rows.
-
-    A class may also define two optional attributes. `statistic_from_labels` is a faster function of drawn label numbers
-    (n, draws), or None. `is_mean_total_variation` is true for the mean total variation distance of joint cells, for
-    which resampling has a faster algorithm.
     """
 
-    @property
+    # Whether it is the mean total variation distance of joint cells, for which resampling has a faster algorithm.
+    is_mean_total_variation: bool = False
+
+    @cached_property
     def size(self) -> int:
         """Number of cells, `size` in the shapes below."""
-        ...
+        raise NotImplementedError
 
-    @property
+    @cached_property
     def index(self) -> Array:
         """The cell of each row, (n,)."""
-        ...
+        raise NotImplementedError
 
     def value(self) -> float:
         """The statistic of the observed outcomes of the view."""
-        ...
+        raise NotImplementedError
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The value from Σw (…, size), and Σwp and Σwy (…, size) or (…, size, m), with broadcast leading axes."""
-        ...
+        raise NotImplementedError
+
+    @property
+    def statistic_from_labels(self) -> Callable[[Array], Array] | None:
+        """A faster function of drawn label numbers (n, draws), if there is one."""
+        return None
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """Norm (draws,) of the residuals of each draw minus the observed residuals; None if the error is not a norm.
 
         `draws` are Σw, Σwp and Σwy of the draws. The other arguments are those of the view.
         """
-        ...
+        return None
 
 
 @dataclass(frozen=True)

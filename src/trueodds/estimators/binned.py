@@ -187,12 +187,15 @@ def single_bin_note(view: View, binned: View) -> list[Note]:
     return [Note("TN109", text)]
 
 
-class BinSums:
-    """Sums per bin of one view, from which the error is computed for rows, tallies and draws (a `CellStatistic`)."""
+class BinSums(CellStatistic):
+    """Sums per bin of one view, from which the error is computed for rows, tallies and draws."""
 
     def __init__(self, error: BinnedError, view: View, cells: FittedPartition) -> None:
         self.error, self.view, self.cells, self.size = error, view, cells, cells.size
         self.distance = as_distance(error.distance, error.order)
+        is_mean = error.order == 1 and self.distance.name == "tv"
+        # Whether the error is the weighted mean of the absolute gaps of one score, or of the distances of joint cells.
+        self.is_mean_gap, self.is_mean_total_variation = is_mean and not view.joint, is_mean and view.joint
 
     @cached_property
     def binned(self) -> View:
@@ -226,16 +229,6 @@ class BinSums:
         """1 if gaps of bins do not cancel in the error, as they do in the mean gap, and otherwise 0."""
         has_all_bins = np.isfinite(self.error.order) or bool((self.binned.n >= self.error.min_count).all())
         return float(self.distance.is_norm and has_all_bins)
-
-    @property
-    def is_mean_total_variation(self) -> bool:
-        """Whether the error is the weighted mean of the total variation distances of joint cells."""
-        return self.error.order == 1 and self.view.joint and self.distance.name == "tv"
-
-    @property
-    def is_mean_gap(self) -> bool:
-        """Whether the error is the weighted mean of the absolute gaps of one score."""
-        return self.error.order == 1 and not self.view.joint and self.distance.name == "tv"
 
     def value(self) -> float:
         w, y, p = self.binned.w, self.binned.y, self.binned.p
@@ -291,14 +284,9 @@ class MaxError(BinnedError):
 
     Parameters
     ----------
-    partition, distance : as in `BinnedError`
     order : float, default=inf, as in `BinnedError`
     min_count : int, default=1
         Minimum number of rows of a bin in the search for the worst bin. Use at least 10 for a report.
-
-    Raises
-    ------
-    InputError : as in `BinnedError`
 
     See Also
     --------
@@ -335,13 +323,7 @@ class RootMeanSquareError(BinnedError):
 
     Parameters
     ----------
-    partition, distance : as in `BinnedError`
     order : float, default=2.0, as in `BinnedError`
-    min_count : as in `BinnedError`
-
-    Raises
-    ------
-    InputError : as in `BinnedError`
 
     See Also
     --------
@@ -391,11 +373,6 @@ class StaticError(BinnedError):
     ----------
     partition : Partition, optional
         The bins of each class. The default is 15 uniform bins.
-    distance, order, min_count : as in `BinnedError`
-
-    Raises
-    ------
-    InputError : as in `BinnedError`
 
     Notes
     -----
@@ -429,14 +406,6 @@ class AverageError(BinnedError):
     r"""Average calibration error: unweighted mean distance over occupied bins.
 
     Every occupied bin has the same weight. A bin of three rows changes the value as much as a bin of one thousand.
-
-    Parameters
-    ----------
-    partition, distance, order, min_count : as in `BinnedError`
-
-    Raises
-    ------
-    InputError : as in `BinnedError`
 
     See Also
     --------

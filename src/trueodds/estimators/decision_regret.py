@@ -150,7 +150,7 @@ class WorstTasks(NamedTuple):
 REGRET = WorstTasks._fields.index("regret")  # its column in arrays of worst tasks (draws, 5)
 
 
-class WorstTaskCells:
+class WorstTaskCells(CellStatistic):
     """Bins of one view as cells of draws, with the regret in the worst decision task on them.
 
     `index` (n,) is the bin of each row among `size` bins.

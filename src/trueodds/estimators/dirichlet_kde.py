@@ -15,7 +15,7 @@ from trueodds.core.settings import FiniteOrder, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.hashed_order import evenly_spaced_positions, hashed_order
 from trueodds.estimators._pairwise.similarity_kernels import complete_vectors, prediction_matrix
-from trueodds.estimators.base import Estimator, require_single_rows
+from trueodds.estimators.base import CellStatistic, Estimator, require_single_rows
 from trueodds.lenses.view import View
 
 
@@ -128,8 +128,8 @@ MAX_DOUBLE_PRECISION_ROWS = 1_000  # maximum number of rows with which draws are
 MAX_BLOCK_ESTIMATES = 2**21  # maximum number of estimated probabilities in memory at once: 16 MB
 
 
-class ComparedRows:
-    """Cell statistic whose cells are the rows of a view, or of a fixed subsample. It implements `CellStatistic`.
+class ComparedRows(CellStatistic):
+    """Cell statistic whose cells are the rows of a view, or of a fixed subsample.
 
     `P` (n, m), `y` (n, m) and `w` (n,) are predictions, outcomes and weights of the rows of positive weight, or of
     5,000 of them if there are more. All other rows share the last cell, which is ignored.
@@ -229,10 +229,6 @@ class ComparedRows:
         p = self.P[rows] if r.ndim == 2 else self.P[rows, None, :]
         gap = np.abs(r - p)
         return np.asarray((gap if self.estimator.order == 1 else gap**self.estimator.order).sum(axis=-1))
-
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None, because the estimates are ratios."""
-        return None
 
     def draw_errors(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when the rows of the sample are drawn with replacement."""

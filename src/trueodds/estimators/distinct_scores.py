@@ -28,6 +28,11 @@ class DistinctScoreError(Estimator):
     A subclass implements `evaluate_scores`, which computes everything that depends only on the predictions and returns
     the error as a function of the sums, for draws. If the error is a norm of a linear function of the sums, the
     interval uses the norm of the noise of the resamples.
+
+    Raises
+    ------
+    InputError
+        TO203 if a setting is invalid. TO205 if the view has a vector per row.
     """
 
     interval: ClassVar[str | None] = "residual-norm"
@@ -56,10 +61,10 @@ class DistinctScoreError(Estimator):
         return DistinctScores(self, view)
 
 
-class DistinctScores:
+class DistinctScores(CellStatistic):
     """Sums of one view at its distinct scores, from which an error is computed for the view and for draws.
 
-    It implements `CellStatistic`. Its cells are the distinct scores, or groups of neighboring scores if there are many.
+    Its cells are the distinct scores, or groups of neighboring scores if there are many.
     """
 
     def __init__(self, error: DistinctScoreError, view: View) -> None:

@@ -234,8 +234,8 @@ def divide_or_fill(numerator: Any, denominator: Any, fill_value: Any) -> Array:
     return np.where(has_denominator, numerator / np.where(has_denominator, denominator, 1.0), fill_value)
 
 
-class ScoreGroupSums:
-    """Cell statistic whose cells are groups of neighboring scores. It implements `CellStatistic`.
+class ScoreGroupSums(CellStatistic):
+    """Cell statistic whose cells are groups of neighboring scores.
 
     Tied scores share a group. Up to 4,096 distinct scores are distinguished, fewer for many rows. In a draw, the rows
     of a group with the event have the mean score that such rows have if labels are drawn from the predictions, and so
@@ -279,10 +279,6 @@ class ScoreGroupSums:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         return self.error.error_from_sums(self._sums(w, wy), self.empty_side_values)
-
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None: the interval is that of a smooth function of means."""
-        return None
 
 
 def _zero_within_rounding(mass: Array, total: Array, tolerance: float) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Estimator, require_one_score
+from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.lenses.view import View
 
 _SHARE_TOLERANCE = 1e-9  # mean of y(1 − y) up to which the outcomes are labels, not shares of votes
@@ -20,7 +20,13 @@ MIN_PLAUSIBLE_RATIO = 0.1  # smallest O:E ratio, or E:O ratio, without a note
 
 @dataclass(frozen=True)
 class _StatisticOfTotals(Estimator):
-    """Base class of comparisons of the observed with the expected number of events, which depend on totals only."""
+    """Base class of comparisons of the observed with the expected number of events, which depend on totals only.
+
+    Raises
+    ------
+    InputError
+        TO205 if the view has a vector per row.
+    """
 
     interval: ClassVar[str | None] = "bca"
     is_unbiased: ClassVar[bool] = True
@@ -71,10 +77,6 @@ class CalibrationInTheLarge(_StatisticOfTotals):
 
     Above 0 the model underpredicts on average, below 0 it overpredicts. The logistic version, a shift of the log odds,
     is the part `in_the_large` of the test `cox`.
-
-    Raises
-    ------
-    InputError : as in `require_one_score`
 
     See Also
     --------
@@ -129,10 +131,6 @@ class ObservedExpected(_StatisticOfTotals):
     r"""Ratio of observed to expected events (O:E ratio, standardized event ratio).
 
     A ratio above 1 means that the model underpredicts on average. A ratio below 1 means that it overpredicts.
-
-    Raises
-    ------
-    InputError : as in `require_one_score`
 
     See Also
     --------
@@ -194,8 +192,8 @@ class ObservedExpected(_StatisticOfTotals):
         return [Note("TN125", "No event was expected and none was observed: the O:E ratio is undefined.")]
 
 
-class Totals:
-    """Cell statistic of totals: all rows of a view are in one cell. It implements `CellStatistic`."""
+class Totals(CellStatistic):
+    """Cell statistic of totals: all rows of a view are in one cell."""
 
     def __init__(self, estimator: _StatisticOfTotals, view: View) -> None:
         self.estimator, self.view = estimator, view
@@ -207,7 +205,3 @@ class Totals:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         return self.estimator.statistic_from_totals(w[..., 0], wp[..., 0], wy[..., 0])
-
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None, because the statistic is not a norm."""
-        return None

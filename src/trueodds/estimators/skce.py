@@ -21,7 +21,7 @@ from trueodds.estimators._pairwise.similarity_kernels import (
     SimilarityKernel,
     prediction_matrix,
 )
-from trueodds.estimators.base import Estimator, require_single_rows
+from trueodds.estimators.base import CellStatistic, Estimator, require_single_rows
 from trueodds.lenses.view import View
 
 FORMS = ("auto", "unbiased", "biased", "block")
@@ -170,8 +170,8 @@ MAX_BLOCK_PAIRS = 10**8  # maximum number of rows times rows per block
 MAX_DRAWN_ROWS = 2**21  # maximum number of row numbers drawn at once: 16 MB
 
 
-class RowPairs:
-    """Cell statistic of the SKCE, whose cells are the rows of positive weight. It implements `CellStatistic`.
+class RowPairs(CellStatistic):
+    """Cell statistic of the SKCE, whose cells are the rows of positive weight.
 
     `rows` (n,) are the numbers of these rows in the view, `P` (n, m) their predictions and `w` (n,) their weights.
     """
@@ -302,10 +302,6 @@ class RowPairs:
         return self._error_from_pair_sums(
             self.form, w, self.quadratic_forms.weighted_pair_sums(multiplicity), squared_residuals
         )
-
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None, because the error is a squared norm."""
-        return None
 
     def _error_from_pair_sums(self, form: str, w: Array, pair_sums: Array, squares: Array) -> Array:
         """The error (draws,) from weights (draws, n), sums over pairs (draws,) and squares |w (y − p)|² (draws, n)."""

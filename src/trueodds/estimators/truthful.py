@@ -129,8 +129,8 @@ class Truthful(DistinctScoreError):
         return [Note("TN133", text)]
 
 
-class QuantileSums:
-    """Cell statistic of the form "quantile": its cells are equal-mass bins. It implements `CellStatistic`.
+class QuantileSums(CellStatistic):
+    """Cell statistic of the form "quantile": its cells are equal-mass bins.
 
     `size` is the number of bins of the fitted partition `fitted_bins`, which may be empty in a draw. The error is
     multiplied by `n_requested_bins` instead, so that ties, which merge bins, do not lower it.
@@ -159,7 +159,3 @@ class QuantileSums:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         return np.asarray(self.n_requested_bins * ((wp - wy) ** 2).sum(axis=-1) / w.sum(axis=-1) ** 2)
-
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None, because the error is a squared norm."""
-        return None

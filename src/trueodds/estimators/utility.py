@@ -216,8 +216,8 @@ class ExpectedUtility:
             n_groups //= 2
 
 
-class UtilityCells:
-    """Cell statistic of the error for one or several utilities of a view. It implements `CellStatistic`.
+class UtilityCells(CellStatistic):
+    """Cell statistic of the error for one or several utilities of a view.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ from trueodds.estimators._pairwise.similarity_kernels import (
     SimilarityKernel,
     prediction_matrix,
 )
+from trueodds.estimators.base import CellStatistic
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.kernels import map_blocks
@@ -111,11 +112,10 @@ class QuadraticForm:
     mean: Array  # (draws, J) mean residual at each location
 
 
-class EmbeddingResiduals:
+class EmbeddingResiduals(CellStatistic):
     """The statistic Q from the kernel-weighted residuals of each row at the locations, as a function of the outcomes.
 
-    It implements the protocol `CellStatistic` with every row as its own cell. `kernel_values` (n, J) are the values
-    k(p_i, t_j) of the kernel for each row and location.
+    Every row is a cell. `kernel_values` (n, J) are the values k(p_i, t_j) of the kernel for each row and location.
     """
 
     def __init__(self, view: View, locations: TestLocations, kernel_values: Array) -> None:
@@ -139,10 +139,6 @@ class EmbeddingResiduals:
             return self._quadratic_form(self.locations.residuals(wy[start:stop] - wp)).q
 
         return np.concatenate([np.empty(0), *map_blocks(quadratic_forms, len(wy), self._draws_per_block)])
-
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None: the statistic is not an error with a confidence interval."""
-        return None
 
     @property
     def statistic_from_labels(self) -> Callable[[Array], Array] | None:
@@ -243,7 +239,6 @@ class MeanEmbedding(ViewTest):
     ----------
     null : {"redraw", "asymptotic"}, default="redraw"
         Null distribution: labels drawn from the predicted probabilities (exact), or χ².
-    redraw, resamples : as in `ViewTest`
     locations : int or (array, array), default=5
         Number of test locations, or the locations (T, s): T (J, m), or (J,) for a binary view, and the outcome s (J,)
         of each.

@@ -31,10 +31,8 @@ class ViewResult:
     summary: str = ""  # the estimates in words
 
 
-class CellFunction:
+class CellFunction(CellStatistic):
     """A statistic that is a function of the sums of fixed cells, for evaluation on many draws.
-
-    It implements the protocol `CellStatistic` of the estimators, so that the null draws of estimators serve tests too.
 
     Parameters
     ----------
@@ -72,34 +70,19 @@ class CellFunction:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         return self.function(w, wp, wy)
 
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None: the statistic is not an error with a confidence interval."""
-        return None
 
-
-class StandardizedStatistic:
+class StandardizedStatistic(CellStatistic):
     """The statistic `cell_statistic` divided by its null standard error `std_error`; undivided if that is 0."""
 
     def __init__(self, cell_statistic: CellStatistic, std_error: float) -> None:
         self.cell_statistic, self.std_error = cell_statistic, std_error or 1.0
-
-    @property
-    def size(self) -> int:
-        return self.cell_statistic.size
-
-    @property
-    def index(self) -> Array:
-        """The cell of each row, (n,)."""
-        return self.cell_statistic.index
+        self.size, self.index = cell_statistic.size, cell_statistic.index
 
     def value(self) -> float:
         return self.cell_statistic.value() / self.std_error
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         return self.cell_statistic.statistic(w, wp, wy) / self.std_error
-
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
-        """None: the statistic is not an error with a confidence interval."""
 
 
 @dataclass(frozen=True)

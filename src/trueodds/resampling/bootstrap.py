@@ -219,9 +219,7 @@ def _resample_means_and_vectors(estimands: Sequence[Estimand], shared_resamples:
 def _create_bootstrap(estimand: Estimand, shared_resamples: SharedResamples) -> _EstimandBootstrap:
     if isinstance(estimand.estimator, Mean):
         return MeanBootstrap(estimand, shared_resamples)
-    if all(
-        getattr(cell_statistic, "is_mean_total_variation", False) for cell_statistic in estimand.cell_statistics or ()
-    ):
+    if all(cell_statistic.is_mean_total_variation for cell_statistic in estimand.cell_statistics or ()):
         return ResidualBootstrap(estimand, shared_resamples.unit)
     return VectorBootstrap(estimand, shared_resamples.unit)
 

@@ -171,7 +171,7 @@ def has_total_variation(preds: Predictions, estimand: Estimand) -> bool:
     """Whether `draw_total_variation` applies: each value is a mean distance of cells, and rows have one label each."""
     if preds.kind == "multilabel" or preds.votes is not None or estimand.cell_statistics is None:
         return False
-    return all(getattr(cell_statistic, "is_mean_total_variation", False) for cell_statistic in estimand.cell_statistics)
+    return all(cell_statistic.is_mean_total_variation for cell_statistic in estimand.cell_statistics)
 
 
 def draw_total_variation(
@@ -206,10 +206,7 @@ def uses_row_labels(preds: Predictions, estimand: Estimand) -> bool:
     """Whether `draw_row_labels` applies: the statistic uses the single label of each row instead of bin sums."""
     if preds.kind == "multilabel" or preds.votes is not None or estimand.cell_statistics is None:
         return False
-    return all(
-        getattr(cell_statistic, "statistic_from_labels", None) is not None
-        for cell_statistic in estimand.cell_statistics
-    )
+    return all(cell_statistic.statistic_from_labels is not None for cell_statistic in estimand.cell_statistics)
 
 
 def draw_row_labels(
@@ -233,7 +230,7 @@ def draw_row_labels(
             for v, cell_statistic in enumerate(estimand.cell_statistics or ()):
                 labels_of_rows = labels if estimand.rows is None else labels[estimand.rows]
                 view_labels = outcome_codes[i][v].outcome_numbers(labels_of_rows)
-                statistics[i][v].append(cell_statistic.statistic_from_labels(view_labels))  # type: ignore[attr-defined]
+                statistics[i][v].append(cell_statistic.statistic_from_labels(view_labels))  # type: ignore[misc]
         if progress:
             progress(stop / resamples)
     return [np.array([np.concatenate(blocks) for blocks in by_view]) for by_view in statistics]

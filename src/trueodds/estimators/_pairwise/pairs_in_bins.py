@@ -9,16 +9,17 @@ import numpy as np
 
 from trueodds.binning.partition import Partition
 from trueodds.core.typing import Array
+from trueodds.estimators.base import CellStatistic
 from trueodds.lenses.view import View
 
 BinStatistic = Callable[[Array, Array, Array, Array], Array]  # from four sums by bin, each (…, bins), to (…)
 MIN_PAIR_WEIGHT = 1e-12  # (Σw)² − Σw² relative to (Σw)² up to which it is a rounding error, and a bin holds one row
 
 
-class BinCells:
+class BinCells(CellStatistic):
     """Cell statistic whose cells are bins, for a function of Σw, Σwp, Σwy and Σw² by bin.
 
-    It implements `CellStatistic`: `bin_statistic` is evaluated for many draws of the outcomes from sums by bin.
+    `bin_statistic` is evaluated for many draws of the outcomes from sums by bin.
     """
 
     def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
@@ -42,15 +43,12 @@ class BinCells:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         return self.bin_statistic(w, wp, wy, w * self.row_weight)
 
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
-        """None, because a debiased error is not a norm."""
 
-
-class RowCells:
+class RowCells(CellStatistic):
     """Cell statistic whose cells are rows (or cells of a tally), for a function of Σw, Σwu, Σw²u² and Σw² by bin.
 
     u = y − p is the residual of a row. The sum of w_i u_i w_j u_j over the pairs i ≠ j of rows of a bin is (Σwu)² minus
-    Σw²u², so a draw needs the sums of each row. It implements `CellStatistic`.
+    Σw²u², so a draw needs the sums of each row.
     """
 
     def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
@@ -94,9 +92,6 @@ class RowCells:
     def _sum_by_bin(self, x: Array) -> Array:
         """Sum over the rows of each bin, from (…, n) in the order of the bins to (…, bins)."""
         return np.asarray(np.add.reduceat(x, self.starts, axis=-1))
-
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
-        """None, because a debiased error is not a norm."""
 
 
 def mean_of_bins(w: Array, ww: Array, square: Array) -> Array:

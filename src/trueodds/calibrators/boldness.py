@@ -53,7 +53,6 @@ class BoldnessSpec(CalibratorSpec):
         with enough rows, 19 for 0.95; with fewer rows the fit is refused (TO514).
     prior : float, default=0.5
         Prior probability π of calibration.
-    min_prob : as in `CalibratorSpec`
 
     Notes
     -----

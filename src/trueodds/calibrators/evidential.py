@@ -381,7 +381,6 @@ class EvidentialSpec(CalibratorSpec):
     parameters : {1, 2}, optional
         1 is a temperature. 2 is a shift and a slope of the log odds (or of p) for two classes, the contour of Platt's
         sigmoid. By default 2 for two classes, else 1.
-    min_prob : as in `CalibratorSpec`
 
     Notes
     -----

@@ -110,7 +110,6 @@ class PlattSpec(OneVsRestSpec):
     smooth : bool, default=True
         Whether the targets are smoothed to t. This keeps every fit finite and shrinks a little towards the base rate.
         With False the targets are y, and smoothed targets are used only where the scores separate the outcomes.
-    min_prob : as in `CalibratorSpec`
 
     Notes
     -----

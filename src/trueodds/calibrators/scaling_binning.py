@@ -74,7 +74,6 @@ class ScalingBinningSpec(CalibratorSpec):
     ----------
     bins : int or {"auto"}, default=15
         Number of bins. `"auto"` is ⌈n^(2/5)⌉. Tied scores are never split.
-    min_prob : as in `CalibratorSpec`
 
     Notes
     -----

@@ -25,15 +25,8 @@ class ConfidenceHistogram(BinnedRecipe):
 
     Parameters
     ----------
-    partition : Partition, optional
-        The bins. By default 15 bins of equal width.
     level : float, default=0.9
         The coverage of the band around the mean prediction.
-
-    Raises
-    ------
-    InputError
-        TO203 for an invalid setting, TO205 for a joint view.
 
     Notes
     -----

@@ -50,11 +50,6 @@ class Cumulative(Recipe):
     level : float, default=0.95
         The probability with which the band contains the whole curve of a calibrated model.
 
-    Raises
-    ------
-    InputError
-        TO203 for an invalid setting, TO205 for a joint view.
-
     See Also
     --------
     ecce : The test of the same differences.

@@ -48,11 +48,6 @@ class LloPosterior(Recipe):
     min_prob : float, default=1e-12
         Lower bound of the probabilities inside the logarithm. A note counts the probabilities below it.
 
-    Raises
-    ------
-    InputError
-        TO203 for an invalid setting; TO205 for a joint view.
-
     Notes
     -----
     With :math:`\mathrm{logit}\,q = \log\delta + \gamma\,\mathrm{logit}\,p` and :math:`F = -\log L`, the BIC

@@ -39,22 +39,12 @@ class MclloParameters(BaselineRecipe):
 
     Parameters
     ----------
-    classes : sequence of str, optional
-        The names of the classes of a joint view. By default, the names in the data if they are known.
-    baseline : int or str, optional
-        The baseline class c by index, where negative indices count from the last class, or as ``class:cat``. The
-        default is the last class.
     min_prob : float, default=1e-12
         Lower bound of the probabilities inside the logarithm. A note counts the probabilities below it.
     level : float, default=0.95
         Confidence level of the intervals and ellipses.
     ellipses : bool, default=True
         Whether to draw the ellipses.
-
-    Raises
-    ------
-    InputError
-        TO203 for an invalid setting.
 
     Notes
     -----

@@ -50,21 +50,12 @@ class RecalibrationLines(BaselineRecipe):
 
     Parameters
     ----------
-    classes : sequence of str, optional
-        The names of the classes of a joint view. By default, the names in the data if they are known.
-    baseline : int or str, optional
-        The baseline class of the joint fit, by index or as ``class:cat``. The default is the last class.
     posteriors : sequence of float, default=(0.95, 0.9, 0.8)
         The posterior probabilities of the path points beyond the best fit.
     prior : float, default=0.5
         The prior probability of calibration.
     min_prob : float, default=1e-12
         Lower bound of the probabilities inside the logarithm of the fits.
-
-    Raises
-    ------
-    InputError
-        TO203 for an invalid setting.
 
     Notes
     -----

@@ -31,7 +31,13 @@ IMPORTANCE_WEIGHT_EXEMPTION = {"weight two": "weights are importance weights: th
 
 @dataclass(frozen=True)
 class Recipe(Settings):
-    """The settings of a diagram. Called on the views of a lens, it returns the Diagram."""
+    """The settings of a diagram. Called on the views of a lens, it returns the Diagram.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting. TO205 for a joint view.
+    """
 
     name: ClassVar[str]
     lens: ClassVar[str | None] = None  # default lens; None is the default of `draw`
@@ -91,7 +97,13 @@ class Recipe(Settings):
 
 @dataclass(frozen=True)
 class BinnedRecipe(HasPartition, Recipe):
-    """The settings of a diagram with bins, which can be given by name."""
+    """The settings of a diagram with bins, which can be given by name.
+
+    Parameters
+    ----------
+    partition : Partition, optional
+        The bins. By default 15 bins of equal width.
+    """
 
     partition: Partition | None = None
     level: Level = 0.9
@@ -107,12 +119,18 @@ def lens_name(views: Sequence[View]) -> str:
 class BaselineRecipe(Recipe):
     """Settings of a diagram whose odds are those of each class of a joint view against a baseline class.
 
-    Attributes
+    Parameters
     ----------
-    classes : tuple of str or None
-        The names of the classes; None takes those of the data, or numbers.
-    baseline : int, str or None
-        The baseline class by index or as ``class:NAME``; None is the last class.
+    classes : sequence of str, optional
+        The names of the classes of a joint view. By default, the names in the data if they are known.
+    baseline : int or str, optional
+        The baseline class by index, where negative indices count from the last class, or as ``class:cat``. The default
+        is the last class.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting.
     """
 
     classes: Sequence[str | int | float] | None = None

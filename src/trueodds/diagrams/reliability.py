@@ -37,8 +37,6 @@ class Reliability(BinnedRecipe):
 
     Parameters
     ----------
-    partition : Partition, optional
-        The bins. By default 15 bins of equal width.
     level : float, default=0.9
         The coverage of each bar. Its ends are the quantiles (1 ± level)/2.
     style : {"diagonal", "deviation"}, default="diagonal"
@@ -58,11 +56,6 @@ class Reliability(BinnedRecipe):
         With weights both use the effective sample size (Σw)²/Σw².
     simultaneous : bool, default=False
         Bonferroni correction over all bars of the diagram, so that all of them hold jointly with probability `level`.
-
-    Raises
-    ------
-    InputError
-        TO203 for an invalid setting, TO205 for a joint view.
 
     See Also
     --------

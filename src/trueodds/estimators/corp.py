@@ -76,11 +76,6 @@ class Corp(DistinctScoreError):
     score : {"brier", "log_loss"}, default="brier"
         The proper score.
 
-    Raises
-    ------
-    InputError
-        TO203 if the score is unknown. TO205 if the view has a vector per row (use the lens `classwise`).
-
     Notes
     -----
     .. math:: \text{MCB} = S(p) - S(\hat r), \quad \text{DSC} = S(\bar y) - S(\hat r), \quad \text{UNC} = S(\bar y),

@@ -25,11 +25,6 @@ class CumulativeError(DistinctScoreError):
         "below" sums from the lowest score upward, as the authors do. The complements 1 − p and 1 − y then give a
         different value. "both" takes the larger value of the sums from below and from above.
 
-    Raises
-    ------
-    InputError
-        TO205 if the view has a vector per row.
-
     Notes
     -----
     .. math:: \max_s |C(s)|, \quad C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i)
@@ -85,16 +80,6 @@ class CumulativeError(DistinctScoreError):
 class KolmogorovSmirnov(CumulativeError):
     r"""Kolmogorov–Smirnov calibration error (KS error), the same quantity as `ecce_mad`.
 
-    Parameters
-    ----------
-    start : {"below", "both"}, default="below"
-        "below" sums from the lowest score upward. "both" takes the larger value of the sums from below and from above.
-
-    Raises
-    ------
-    InputError
-        TO205 if the view has a vector per row.
-
     See Also
     --------
     ecce_mad : The same quantity, with details on ties and bias.
@@ -128,11 +113,6 @@ class CumulativeRange(DistinctScoreError):
     r"""Range of the cumulative residuals (ECCE-R, cutoff calibration error).
 
     It is the largest absolute total residual over any interval of scores.
-
-    Raises
-    ------
-    InputError
-        TO205 if the view has a vector per row.
 
     Notes
     -----

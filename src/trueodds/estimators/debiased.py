@@ -37,7 +37,18 @@ DEFAULT_PARTITION = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the 
 
 @dataclass(frozen=True)
 class _DebiasedError(HasPartition, Estimator):
-    """Base class of the debiased errors: bins of one score, with importance weights."""
+    """Base class of the debiased errors: bins of one score, with importance weights.
+
+    Parameters
+    ----------
+    partition : Partition, default=EqualMass("auto")
+        The bins: ⌈n^(2/5)⌉ equal-mass bins by default. They must not depend on the outcomes.
+
+    Raises
+    ------
+    InputError
+        TO203 if a setting is invalid. TO205 if the view has a vector per row.
+    """
 
     upper_bound: ClassVar[float] = 1.0
     interval: ClassVar[str | None] = "debiased"  # the reported interval is that of the plug-in estimator
@@ -123,15 +134,8 @@ class DebiasedL2(_DebiasedError):
 
     Parameters
     ----------
-    partition : Partition, default=EqualMass("auto")
-        The bins: ⌈n^(2/5)⌉ equal-mass bins by default. They must not depend on the outcomes.
     form : {"t_mn", "kumar", "dpe"}, default="t_mn"
         Estimate of the square, see Notes.
-
-    Raises
-    ------
-    InputError
-        TO203 if a setting is invalid. TO205 if the view has a vector per row.
 
     See Also
     --------
@@ -262,14 +266,6 @@ class DebiasedL1(_DebiasedError):
 
     The estimate assumes that the event rate of a bin is normal around its observed value and computes how much larger
     the distance would be on average.
-
-    Parameters
-    ----------
-    partition : as in `DebiasedL2`
-
-    Raises
-    ------
-    InputError : as in `DebiasedL2`
 
     See Also
     --------

@@ -23,6 +23,11 @@ class VoteMean(Mean):
     """Base class: a mean over rows of a comparison between predicted probabilities and the votes of annotators.
 
     A binary view is the vector (1 − p, p) of two outcomes. A single label counts as one vote.
+
+    Raises
+    ------
+    InputError
+        TO203 if a setting is invalid. TO205 if the view holds cells of many rows.
     """
 
     lens: ClassVar[str | None] = "canonical"
@@ -176,10 +181,6 @@ class DistributionError(VoteMean):
 
     It is the mean probability mass that would have to move, row by row, to agree with the votes.
 
-    Raises
-    ------
-    InputError : as in `require_single_rows`
-
     Notes
     -----
     .. math:: \tfrac1w \sum_i w_i\, \tfrac12 \sum_k |P_{ik} - V_{ik}|
@@ -221,11 +222,6 @@ class RankAgreement(VoteMean):
     ties : {"tolerant", "index"}, default="tolerant"
         Handling of classes with equally many votes. "tolerant" accepts any order of them. "index" orders them by class
         number, as the paper does.
-
-    Raises
-    ------
-    InputError
-        TO203 if `ties` is unknown. TO205 if the view holds cells of many rows.
 
     Notes
     -----
@@ -303,10 +299,6 @@ class HumanDistance(VoteMean):
     r"""Squared distance between probabilities and the label distribution of annotators, corrected for few votes.
 
     It also reports how much of the distance is due to the ranking of the classes.
-
-    Raises
-    ------
-    InputError : as in `require_single_rows`
 
     See Also
     --------

@@ -32,11 +32,6 @@ class IntegratedIndex(DistinctScoreError):
     span : float, optional
         Share of the weight in each window of "loess" (default 0.75) or "lowess" (default 2/3).
 
-    Raises
-    ------
-    InputError
-        TO203 if the smoother is unknown or the span is outside (0, 1]. TO205 if the view has a vector per row.
-
     See Also
     --------
     e50 : Median of the distance (E50).
@@ -152,14 +147,6 @@ class Quantile(IntegratedIndex):
 class MedianDistance(Quantile):
     r"""E50: median distance between predictions and a smooth calibration curve.
 
-    Parameters
-    ----------
-    smoother, span : as in `IntegratedIndex`
-
-    Raises
-    ------
-    InputError : as in `IntegratedIndex`
-
     See Also
     --------
     ici : Mean of the distance (ICI).
@@ -199,14 +186,6 @@ class MedianDistance(Quantile):
 class NinthDecile(Quantile):
     r"""E90: 90th percentile of the distance between predictions and a smooth calibration curve.
 
-    Parameters
-    ----------
-    smoother, span : as in `IntegratedIndex`
-
-    Raises
-    ------
-    InputError : as in `IntegratedIndex`
-
     See Also
     --------
     ici : Mean of the distance (ICI).
@@ -240,14 +219,6 @@ class NinthDecile(Quantile):
 @dataclass(frozen=True)
 class WorstDistance(IntegratedIndex):
     r"""Emax: largest distance between predictions and a smooth calibration curve.
-
-    Parameters
-    ----------
-    smoother, span : as in `IntegratedIndex`
-
-    Raises
-    ------
-    InputError : as in `IntegratedIndex`
 
     See Also
     --------

@@ -29,11 +29,6 @@ class IntervalError(DistinctScoreError):
     bandwidth : "auto" or float, default="auto"
         "auto" is the best width, which `parts` reports with both terms. A number is one width in (0, 1].
 
-    Raises
-    ------
-    InputError
-        TO203 if the bandwidth is invalid. TO205 if the view has a vector per row.
-
     Notes
     -----
     .. math:: \min_{\varepsilon \in \{1, 1/2, 1/4, \dots\}} \; R_\varepsilon + \varepsilon, \quad

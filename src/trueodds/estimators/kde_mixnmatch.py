@@ -39,11 +39,6 @@ class MixNMatchError(DistinctScoreError):
     order : float, default=1.0
         Power q, 1 or 2 in the paper.
 
-    Raises
-    ------
-    InputError
-        TO203 if the order is not a number of at least 1. TO205 if the view has a vector per row.
-
     See Also
     --------
     ece_kde : Calibration error by kernel regression.

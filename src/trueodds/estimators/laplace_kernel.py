@@ -33,11 +33,6 @@ class LaplaceError(DistinctScoreError):
     bandwidth : float, default=1.0
         θ, the distance of scores over which the kernel decays by a factor of e.
 
-    Raises
-    ------
-    InputError
-        TO203 if the bandwidth is not a positive number. TO205 if the view has a vector per row.
-
     See Also
     --------
     mmce : The same kernel with bandwidth 0.4 (MMCE).
@@ -94,11 +89,6 @@ class MeanEmbeddingError(LaplaceError):
         θ. Other programs use 0.2, or write 0.4 as twice 0.2.
     form : {"biased", "unbiased", "weighted"}, default="biased"
         Form of the estimate, see Notes.
-
-    Raises
-    ------
-    InputError
-        TO203 if the form or the bandwidth is invalid. TO205 if the view has a vector per row.
 
     Notes
     -----

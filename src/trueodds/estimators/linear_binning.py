@@ -50,11 +50,6 @@ class LinearBinError(DistinctScoreError):
         values of ECE_c and ECE_ac in the paper were computed this way. (The code also assigned a score on the first
         center to the last bin, which is not reproduced.) Use it only to compare with these values.
 
-    Raises
-    ------
-    InputError
-        TO203 if a setting is invalid. TO205 if the view has a vector per row.
-
     Notes
     -----
     .. math:: \sum_b \Big| \tfrac1w \sum_i w_i \omega_{ib} (y_i - p_i) \Big|, \quad

@@ -47,6 +47,15 @@ class RecalibratedMeasure(Estimator):
 
     `prepare` recalibrates complete predictions, before a lens selects a part of them. It returns an estimator of the
     recalibrated predictions, which the public functions evaluate with its interval and noise floor.
+
+    Parameters
+    ----------
+    calibrator : str or CalibratorSpec, default="temperature"
+        A name of `trueodds list calibrators`, or an instance with its settings.
+    folds : int, default=5
+        Number of random parts of the rows. Rows of one cluster stay together.
+    rng : int, default=0
+        Seed of the random parts.
     """
 
     needs_rows: ClassVar[bool] = True
@@ -151,12 +160,6 @@ class RecalibratedError(RecalibratedMeasure):
 
     Parameters
     ----------
-    calibrator : str or CalibratorSpec, default="temperature"
-        A name of `trueodds list calibrators`, or an instance with its settings.
-    folds : int, default=5
-        Number of random parts of the rows. Rows of one cluster stay together.
-    rng : int, default=0
-        Seed of the random parts.
     error : BinnedError, optional
         The error with its settings. By name, its settings such as `bins` are settings of this estimator.
 
@@ -232,7 +235,6 @@ class RecalibratedLogLoss(RecalibratedMeasure):
 
     Parameters
     ----------
-    calibrator, folds, rng : as in `RecalibratedError`
     min_prob : float, default=0.0
         Smallest probability inside the logarithm, as for `log_loss`.
 

@@ -64,10 +64,6 @@ class AreaUnderRiskCoverage(RiskCoverageMeasure):
     A selective classifier answers if its confidence is high, and abstains otherwise. The coverage is the share of rows
     that it answers, and the risk is the error rate of these answers.
 
-    Raises
-    ------
-    InputError : as in `require_one_score`
-
     See Also
     --------
     risk : The risk at one coverage.
@@ -133,11 +129,6 @@ class RiskAtCoverage(RiskCoverageMeasure):
     ----------
     coverage : float, default=0.8
         Share of the rows that are answered, in (0, 1].
-
-    Raises
-    ------
-    InputError
-        TO203 if the coverage is outside (0, 1]. TO205 if the view has a vector per row.
 
     See Also
     --------

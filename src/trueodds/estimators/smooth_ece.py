@@ -31,11 +31,6 @@ class SmoothError(DistinctScoreError):
         "auto" is the fixed point, which `parts` reports. A number is a fixed σ of at least 1e-5, for which the value is
         :math:`N_\sigma`.
 
-    Raises
-    ------
-    InputError
-        TO203 if the bandwidth is invalid. TO205 if the view has a vector per row.
-
     See Also
     --------
     interval_ce : Upper bound of the distance to calibration from random intervals.

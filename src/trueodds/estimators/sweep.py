@@ -31,11 +31,6 @@ class SweepError(DistinctScoreError):
     order : float, default=2.0
         Power q of the average over bins. Infinity takes the worst bin.
 
-    Raises
-    ------
-    InputError
-        TO203 if a setting is invalid. TO205 if the view has a vector per row.
-
     Notes
     -----
     .. math:: \Big(\sum_{b \le k} \tfrac{w_b}{w} |\bar p_b - \bar y_b|^q\Big)^{1/q}, \quad

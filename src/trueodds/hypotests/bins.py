@@ -36,7 +36,6 @@ class BinByBin(HasPartition, ViewTest):
         Correction over the bins. "redraw" compares the smallest p-value with the smallest p-value of each null draw
         (min-p), which is exact for any bins and fills the column `joint` of the parts. "asymptotic" uses Holm's
         correction (column `holm`).
-    redraw, resamples : as in `ViewTest`
     partition : Partition, optional
         Bins. Default: 15 uniform bins for a binary view, the median-variance tree for a joint view.
 

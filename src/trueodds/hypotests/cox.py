@@ -33,7 +33,6 @@ class Cox(ViewTest):
     ----------
     null : {"asymptotic", "redraw"}, default="asymptotic"
         Null distribution: χ², or labels drawn from the predicted probabilities.
-    redraw, resamples : as in `ViewTest`
     part : {"joint", "in-the-large", "slope"}, default="joint"
         Tested hypothesis: a = 0 and b = 1 ("joint"), a = 0 given b = 1 ("in-the-large"), or b = 1 for any a ("slope").
     form : {"likelihood-ratio", "score"}, optional

@@ -157,7 +157,6 @@ class DecisionRegretTest(CrossFittedTest):
 
     Parameters
     ----------
-    null, redraw, resamples : as in `CrossFittedTest`
     statistic : Estimator, optional
         Decision regret with its costs. Default: `decision_regret` with a cost of 1 for every wrong class.
 

@@ -26,7 +26,18 @@ MAX_VARIANCE_SHARE = 0.05
 
 @dataclass(frozen=True)
 class _CumulativeResidualTest(ViewTest):
-    """Base class of the two tests of cumulative residuals, standardized by their null standard error."""
+    """Base class of the two tests of cumulative residuals, standardized by their null standard error.
+
+    Parameters
+    ----------
+    null : {"asymptotic", "redraw"}, default="asymptotic"
+        Null distribution: that of Brownian motion, or labels drawn from the predicted probabilities.
+
+    Raises
+    ------
+    InputError
+        TO205 for a lens with a probability vector per row.
+    """
 
     exemptions: ClassVar[dict[str, str]] = {
         "weight two": "in the variance a weight of two is one row that counts double, not two independent rows",
@@ -75,16 +86,8 @@ class KS(_CumulativeResidualTest):
 
     Parameters
     ----------
-    null : {"asymptotic", "redraw"}, default="asymptotic"
-        Null distribution: that of Brownian motion, or labels drawn from the predicted probabilities.
-    redraw, resamples : as in `ViewTest`
     start : {"both", "below"}, default="both"
         Whether residuals are accumulated from both ends of the scores, or from the lowest score only.
-
-    Raises
-    ------
-    InputError
-        TO205 for a lens with a probability vector per row.
 
     Notes
     -----
@@ -154,15 +157,6 @@ class ECCE(_CumulativeResidualTest):
     r"""Kuiper-type test of the range of cumulative residuals (ECCE-R).
 
     Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
-
-    Parameters
-    ----------
-    null : as in `KS`
-    redraw, resamples : as in `ViewTest`
-
-    Raises
-    ------
-    InputError : as in `KS`
 
     Notes
     -----

@@ -29,7 +29,6 @@ class DebiasedL2Test(HasPartition, ViewTest):
 
     Parameters
     ----------
-    null, redraw, resamples : as in `ViewTest`
     partition : Partition, optional
         Bins that do not depend on the outcomes. Default: ⌈n^(2/5)⌉ equal-mass bins.
 

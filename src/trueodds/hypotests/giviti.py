@@ -41,7 +41,6 @@ class GiViTI(ViewTest):
     null : {"asymptotic", "redraw"}, default="asymptotic"
         Null distribution: the distribution of D given the selected degree, or labels drawn from the predicted
         probabilities.
-    redraw, resamples : as in `ViewTest`
     fitted : bool, default=False
         Whether the probabilities come from a logistic model that was fitted on these rows.
     max_degree : int, default=4

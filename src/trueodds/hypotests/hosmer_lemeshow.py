@@ -34,7 +34,6 @@ class HosmerLemeshow(ViewTest):
     null : {"auto", "asymptotic", "redraw"}, default="auto"
         Null distribution. "asymptotic" is the χ² distribution, "redraw" draws labels from the predicted probabilities.
         "auto" is "redraw", or "asymptotic" if ``fitted=True``.
-    redraw, resamples : as in `ViewTest`
     bins : int, default=10
         Number of groups. Equal scores stay together, so there may be fewer groups (note TN216).
     form : {"auto", "pearson", "exact"}, default="auto"

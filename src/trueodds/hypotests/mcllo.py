@@ -59,7 +59,6 @@ class Mcllo(ViewTest):
     null : {"asymptotic", "redraw"}, default="asymptotic"
         Null distribution: χ² (Hotelling's T² if the variance is estimated), or labels drawn from the predicted
         probabilities, with the score statistic. "redraw" is exact at any n and needs no fit per draw.
-    redraw, resamples : as in `ViewTest`
     form : {"likelihood-ratio", "wald", "score"}, optional
         Default: the likelihood ratio with the asymptotic null; the Wald statistic if the variance is estimated from
         rows or clusters, finite estimates exist and there are enough units; otherwise the score statistic, also with

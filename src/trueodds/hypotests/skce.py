@@ -176,7 +176,6 @@ class KernelTest(ViewTest):
         Null distribution. "redraw" draws labels from the predicted probabilities and keeps the kernel matrix; it is
         exact at any n. "bootstrap" resamples rows. "block" divides the mean over blocks by its standard error.
         "distribution-free" is a Hoeffding bound that is always valid and rarely small.
-    redraw : as in `ViewTest`
     resamples : int, default=999
         Number of null draws for "redraw" and "bootstrap".
     form : {"auto", "unbiased", "biased", "block"}, default="auto"

@@ -180,10 +180,6 @@ class Spiegelhalter(ViewTest):
 
     Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
-    Parameters
-    ----------
-    null, redraw, resamples : as in `ViewTest`
-
     Raises
     ------
     InputError
@@ -237,7 +233,6 @@ class Score(ViewTest):
 
     Parameters
     ----------
-    null, redraw, resamples : as in `ViewTest`
     statistic : {"brier", "log_loss"}, default="brier"
         Proper score.
 

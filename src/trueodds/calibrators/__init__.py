@@ -120,7 +120,6 @@ def __getattr__(name: str) -> Any:
 
 
 def _load_estimator_class(method: str) -> Any:
-    """Return the scikit-learn class of a method."""
     return getattr(importlib.import_module("trueodds.calibrators.sklearn"), class_name(method))
 
 

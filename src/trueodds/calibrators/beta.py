@@ -139,7 +139,6 @@ def _logistic_rows(class_rows: OneVsRestRows, centered: bool) -> LogisticRows:
 
 
 def _select_columns(rows: LogisticRows, used_columns: list[int]) -> LogisticRows:
-    """The rows with only these columns."""
     return rows._replace(X=rows.X.T[used_columns].T)
 
 

@@ -210,7 +210,6 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         )
 
     def _make_spec(self) -> CalibratorSpec:
-        """The settings object of the calibrator, from its name or instance."""
         calibrator = self.calibrator
         if isinstance(calibrator, Calibrator):
             return calibrator.make_spec()

@@ -203,7 +203,6 @@ def _panel_row(view: View, result: ViewResult, belt: Belt | None, n_views: int) 
 
 
 def _notes_on_views(views: tuple[View, ...]) -> list[Note]:
-    """Return the notes on views that are not drawn, shares of votes and tallies."""
     notes = []
     panels_content = "Only they have bands; panels holds the tests of all."
     notes += panel_limit_notes(len(views), CalibrationBeltPlot.view_order, panels_content)

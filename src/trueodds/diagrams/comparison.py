@@ -187,7 +187,6 @@ class Comparison(BinnedRecipe):
         )
 
     def _collect_notes(self, diagrams_by_model: Mapping[str, Sequence[Diagram]]) -> list[Note]:
-        """The notes of the models' diagrams, once each, and on views that are not drawn."""
         n_views = len(next(iter(diagrams_by_model.values())))
         diagram_notes = [
             note for diagrams in diagrams_by_model.values() for diagram in diagrams for note in diagram.notes

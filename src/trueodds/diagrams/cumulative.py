@@ -230,7 +230,6 @@ def _vertex_rows(residuals: CumulativeResiduals, vertices: Any) -> list[tuple[fl
 
 
 def _collect_notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
-    """Notes on the null distribution, the curve, votes, tallies and views that are not drawn."""
     notes = merge_notes([(residuals.view.name, residuals.null_distribution_notes()) for residuals in residuals_by_view])
     n_scores = max(len(residuals.residual_path) - 1 for residuals in residuals_by_view[:MAX_PANELS])
     if n_scores >= MAX_VERTICES:

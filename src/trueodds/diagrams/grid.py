@@ -310,7 +310,6 @@ class DiagramGrid:
         return self._embedded_svg(None)
 
     def _embedded_svg(self, publication: PublicationSize | None) -> str:
-        """Return the picture as an `<svg>` element, in a size for a publication."""
         prefix = "g" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
         return embed_svg(self._render("svg", publication).decode(), prefix, self._alternative_text())
 

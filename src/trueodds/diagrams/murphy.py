@@ -153,7 +153,6 @@ class Murphy(Recipe):
         return MurphyBuilder(self, {"": views}, {"": None}, rng).build({}, {}, [])
 
     def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
-        """The diagram of named models."""
         views_by_model = match_views(models, lens, self.name)
         generator = as_generator(rng)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
@@ -375,7 +374,6 @@ class MurphyBuilder:
                 )
 
     def _collect_notes(self) -> list[Note]:
-        """Notes on infinite scores, pointwise bands, different outcomes, and views that are not drawn."""
         notes = [
             note
             for models in self.panels[:MAX_PANELS]

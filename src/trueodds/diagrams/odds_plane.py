@@ -20,7 +20,6 @@ class OddsPlane(Diagram):
         return "Shift δ (factor of the odds)", "Slope γ of the log odds"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
-        """Set the limits that the columns of `panels` hold."""
         limits = self.panel_values(panel)
         styling.style_axes(ax, size.font_size)
         set_odds_axis(ax, limits["delta_low"], limits["delta_high"])

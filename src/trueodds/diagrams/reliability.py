@@ -178,7 +178,6 @@ class Reliability(BinnedRecipe):
         return columns, bool(joint_bars.excludes(compared_rates).any()), bars.method
 
     def _collect_notes(self, binned: list[bins.BinnedView], level: float, has_flipped_residuals: bool) -> list[Note]:
-        """Notes on the bins, on how the bars were computed, and on views that are not drawn."""
         n_views = len(binned)
         notes = panel_limit_notes(n_views, ReliabilityDiagram.view_order)
         n_crowded = sum(_is_crowded(view_bins) for view_bins in binned)

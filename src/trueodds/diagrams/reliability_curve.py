@@ -168,7 +168,6 @@ class ReliabilityCurve(Recipe):
         )
 
     def _collect_notes(self, panels: Sequence[CurvePanel]) -> list[Note]:
-        """Notes on the bandwidth, the band and views that are not drawn."""
         notes = []
         drawn_panels = panels[:MAX_PANELS]
         narrowest = [

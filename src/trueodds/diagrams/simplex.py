@@ -115,7 +115,6 @@ class Simplex(SimplexRecipe):
     ellipses: bool = False
 
     def diagram_with_outcome_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
-        """The diagram of joint views whose outcomes have these names; None numbers them."""
         arrows = [triangle for view in views for triangle in self._evaluate_triangles(view, names)]
         evidence = [-triangle.log_adjusted_pvalue for triangle in arrows]
         arrows = [arrows[i] for i in decreasing_order(evidence, [triangle.error for triangle in arrows])]

@@ -108,7 +108,6 @@ class Tetrahedron(SimplexRecipe):
     elevation: Annotated[float, Range(-90, 90)] = 18.0
 
     def diagram_with_outcome_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
-        """The diagram of a joint view whose outcomes have these names; None numbers them."""
         view = views[0]
         check_joint(view, self.name)
         if len(views) > 1 or view.p.shape[1] != 4:

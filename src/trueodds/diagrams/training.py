@@ -358,7 +358,6 @@ class TrainingPlot(Diagram):
                 part_axes.set_xlabel("Epoch", fontsize=styling.font_size(ax), color=styling.TEXT_COLOR, labelpad=2)
 
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
-        """The marks of all parts, which make the legend."""
         return [mark for column in _PART_TITLES for mark in self._part_marks(self.rows(panel), column)]
 
     def _part_marks(self, rows: Mapping[str, Array], column: str) -> list[Mark]:

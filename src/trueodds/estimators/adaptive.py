@@ -89,7 +89,6 @@ class AdaptiveError(AverageError):
     partition: Partition | None = DEFAULT_RANGES
 
     def bin_sums(self, view: View) -> BinSums:
-        """The ranges of this view, with equal weights."""
         return RangeSums(self, view, self.cells(view))
 
     def partition_for(self, view: View) -> Partition:

@@ -204,7 +204,6 @@ class BinSums(CellStatistic):
 
     @cached_property
     def index(self) -> Array:
-        """The bin of each row, (n,)."""
         return self.view.assign(self.cells)
 
     @cached_property
@@ -436,7 +435,6 @@ class AverageError(BinnedError):
     name: ClassVar[str] = "average_ce"
 
     def bin_sums(self, view: View) -> BinSums:
-        """The bins of this view, with equal weights."""
         return EqualWeightSums(self, view, self.cells(view))
 
     def parts(self, view: View) -> dict[str, float]:

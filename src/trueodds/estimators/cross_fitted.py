@@ -206,7 +206,6 @@ class ScoreRegret(OutOfSampleGain):
     score: Annotated[str, OneOf(SCORES)] = "log_loss"
 
     def values_by_outcome(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
-        """Reduction of the score by the calibrator, for each row and possible outcome."""
         if self.score == "log_loss":
             share = uniform_share(view.n_rows)
             return np.log(mix_with_uniform(out_of_fold.recalibrated, share)) - np.log(

@@ -61,8 +61,6 @@ class CumulativeError(DistinctScoreError):
     }
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
-        """Return the largest absolute cumulative sum as a function of the sums at the scores."""
-
         def max_absolute_sum(_w: Array, wp: Array, wy: Array) -> Array:
             total_residual = (wy - wp).sum(axis=-1)
             largest_sum, negative_smallest_sum = _path_extremes(wy - wp)
@@ -145,7 +143,6 @@ class CumulativeRange(DistinctScoreError):
     exemptions: ClassVar[dict[str, str]] = CumulativeError.exemptions
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
-        """Return the range of the cumulative sums as a function of the sums at the scores."""
         return lambda _w, wp, wy: np.add(*_path_extremes(wy - wp))
 
 

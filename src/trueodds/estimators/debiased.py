@@ -398,7 +398,6 @@ def _equal_gaps_pvalue(finer: View, bin_index: Array) -> float:
 
 
 def _gap_variance(binned: View) -> Array:
-    """Return the estimated variance of the gap of each bin."""
     ww = binned.sums("ww")
     squares = np.maximum(binned.sums("wwr") - (binned.y - binned.p) ** 2 * ww, binned.sums("wwv"))
     return np.asarray(squares / binned.w**2)

@@ -330,7 +330,6 @@ class CostRegret(OutOfSampleGain):
         return note_list
 
     def _costs(self, out_of_fold: OutOfFoldRows, view: View) -> Costs:
-        """Costs of the evaluated rows."""
         return Costs(self.cost, out_of_fold.P, view, self.name, out_of_fold.row)
 
     def _action_names(self, n_actions: int) -> tuple[str, ...]:

@@ -86,7 +86,6 @@ class DistinctScores(CellStatistic):
         return s, w, wp, wy
 
     def value(self) -> float:
-        """The error of the view, with all distinct scores."""
         s, w, wp, wy = self.shares()
         return float(self.error.evaluate_scores(s, w, self.view)(w, wp, wy))
 
@@ -106,7 +105,6 @@ class DistinctScores(CellStatistic):
 
     @cached_property
     def index(self) -> Array:
-        """The group of each row, (n,)."""
         return self._sorted_scores.find_rows(self.view.p, self.groups.scores, self.groups.first)
 
     @cached_property

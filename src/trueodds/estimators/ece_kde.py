@@ -264,7 +264,6 @@ class SmoothedCurve(DistinctScores):
     error: KernelDensityError  # the settings of the error
 
     def value(self) -> float:
-        """The error of the view, with all distinct scores."""
         s, w, wp, wy = self.shares()
         return float(self.error.evaluate_scores(s, w, self.view, VALUE_GRID)(w, wp, wy))
 

@@ -197,7 +197,6 @@ class MacroError(InstanceError):
         return note_list
 
     def _empty_side_text(self, side: str) -> str:
-        """Clause of the note on a side without rows."""
         if self.empty == "zero":
             return f"{side} is absent and counts as 0"
         return f"{side} has no mean, and MacroCE no value"
@@ -274,7 +273,6 @@ class ScoreGroupSums(CellStatistic):
         )
 
     def value(self) -> float:
-        """The error of the view, with all distinct scores."""
         return self.error.value(self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:

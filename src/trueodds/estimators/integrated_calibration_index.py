@@ -95,7 +95,6 @@ class IntegratedIndex(DistinctScoreError):
         return (share * gap).sum(axis=-1)
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
-        """The summary of the distances between curve and scores."""
         row_share = _single_row_share(view)
         if self.smoother == "isotonic":
             return lambda w, _wp, wy: self.summarize(np.abs(isotonic_means(w, wy) - s), w, row_share)

@@ -69,7 +69,6 @@ class LaplaceError(DistinctScoreError):
     bandwidth: Positive = 1.0
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
-        """Kernel norm of the residuals at the scores."""
         decay = _kernel_decay(s, self.bandwidth)
         return lambda _w, wp, wy: _kernel_norm(wy - wp, decay)
 

@@ -115,7 +115,6 @@ class RecalibratedMeasure(Estimator):
         return [Note("TN136", "With one row there is no other row to fit on, so the value is undefined.")]
 
     def _calibrator_spec(self) -> CalibratorSpec:
-        """Return the calibrator of the settings."""
         if isinstance(self.calibrator, CalibratorSpec):
             return self.calibrator
         spec: CalibratorSpec = CALIBRATORS.make(self.calibrator, {})

@@ -150,7 +150,6 @@ class QuantileSums(CellStatistic):
 
     @cached_property
     def index(self) -> Array:
-        """The bin of each row, (n,)."""
         return self.view.assign(self.fitted_bins)
 
     def value(self) -> float:

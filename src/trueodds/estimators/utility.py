@@ -243,7 +243,6 @@ class UtilityCells(CellStatistic):
         self.orders_and_segment_ends = list(zip(orders, segment_ends, strict=True))
 
     def value(self) -> float:
-        """The error of the view, with all distinct expectations."""
         return max(expectation.value() for expectation in self.expectations)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:

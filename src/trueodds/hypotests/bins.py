@@ -202,7 +202,6 @@ def _bin_names(fitted_bins: FittedPartition, bin_index: Array) -> dict[int, str]
 
 
 def _asymptotic_warnings(tails: CountTails | VectorTails) -> tuple[str, ...]:
-    """Reasons why the asymptotic distribution is inaccurate."""
     binned = tails.binned
     if isinstance(tails, VectorTails):
         expected = np.where(tails.has_no_variance, np.inf, binned.p) * (binned.w**2 / binned.sums("ww"))[:, None]

@@ -132,8 +132,6 @@ class EmbeddingResiduals(CellStatistic):
         return float(self.quadratic_form().q[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The statistic Q of each draw, (draws,)."""
-
         def quadratic_forms(start: int, stop: int) -> Array:
             """Q of the draws from start to stop − 1."""
             return self._quadratic_form(self.locations.residuals(wy[start:stop] - wp)).q
@@ -142,11 +140,9 @@ class EmbeddingResiduals(CellStatistic):
 
     @property
     def statistic_from_labels(self) -> Callable[[Array], Array] | None:
-        """Function from redrawn labels (n, draws) to Q, for joint views."""
         return self._q_from_labels if self.view.joint else None
 
     def _q_from_labels(self, labels: Array) -> Array:
-        """Q (draws,) of redrawn labels (n, draws)."""
         w, predicted = self.view.w[:, None], self.view.p[:, self.locations.outcome].astype(np.float64)
 
         def quadratic_forms(start: int, stop: int) -> Array:
@@ -344,7 +340,6 @@ class MeanEmbedding(ViewTest):
         )
 
     def cell_statistic(self, view: View) -> EmbeddingResiduals:
-        """Q as a function of redrawn outcomes; large values are extreme."""
         locations = (
             choose_locations(view, self.locations)
             if isinstance(self.locations, int)
@@ -360,7 +355,6 @@ class MeanEmbedding(ViewTest):
         return view.cached(key, lambda: similarity_kernels.kernel_for_view(self.kernel, self.bandwidth, view))
 
     def _settings_used(self, view: View, n_locations: int) -> dict[str, Any]:
-        """The number of locations, the kernel and its bandwidth."""
         kernel_name = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
         bandwidth_setting = {"bandwidth": self._similarity(view).bandwidth} if isinstance(self.kernel, str) else {}
         return {"locations": n_locations, "kernel": kernel_name, **bandwidth_setting}

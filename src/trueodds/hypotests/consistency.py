@@ -123,7 +123,6 @@ class Consistency(HypothesisTest):
         rng: np.random.Generator,
         progress: FractionProgress | None = None,
     ) -> Verdict:
-        """Test one lens, or a family of several lenses on the same draws."""
         preds, notes = prepare_votes(preds, self.redraw)
         statistic = self._statistic()
         estimands = [
@@ -163,7 +162,6 @@ class Consistency(HypothesisTest):
         )
 
     def error_estimator(self) -> Estimator:
-        """The statistic, which is compared with an equivalence margin."""
         return self._statistic()
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:

@@ -112,7 +112,6 @@ class Cox(ViewTest):
 
     @property
     def _form_used(self) -> str:
-        """The requested or the default form of the statistic."""
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
     @property
@@ -199,7 +198,6 @@ class Cox(ViewTest):
         return {"joint": 1 + n_slopes, "in-the-large": 1, "slope": n_slopes}[self.part] or None
 
     def cell_statistic(self, view: View) -> CellFunction:
-        """The statistic of the tested part as a function of the outcomes of all rows."""
         regression = CalibrationRegression.from_view(view, self.min_prob)
 
         def statistic(_w: Array, _wp: Array, wy: Array) -> Array:

@@ -70,7 +70,6 @@ class _CumulativeResidualTest(ViewTest):
         )
 
     def cell_statistic(self, view: View) -> StandardizedStatistic:
-        """The standardized error as a function of redrawn outcomes."""
         return StandardizedStatistic(self.error_estimator().score_statistic(view), _null_standard_error(view))
 
     def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
@@ -140,11 +139,9 @@ class KS(_CumulativeResidualTest):
         return KolmogorovSmirnov(start=self.start)
 
     def upper_tail(self, x: float) -> float:
-        """Upper tail probability of the asymptotic null distribution."""
         return brownian_both_ends_tail(x) if self.start == "both" else brownian_maximum_tail(x)
 
     def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
-        """The segment that attains the statistic."""
         s, path = _cumulative_residuals(self.error_estimator(), view)
         path_from_above = path[-1] - path
         if self.start == "both" and np.abs(path_from_above).max() > np.abs(path).max():
@@ -202,7 +199,6 @@ class ECCE(_CumulativeResidualTest):
         return brownian_range_tail(x)
 
     def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
-        """The segment that attains the statistic."""
         s, path = _cumulative_residuals(self.error_estimator(), view)
         return _describe_segment(s, path, *sorted((int(np.argmin(path)), int(np.argmax(path)))))
 
@@ -284,7 +280,6 @@ def _describe_segment(s: Array, path: Array, start: int, stop: int) -> dict[str,
 
 
 def _asymptotic_warnings(view: View) -> tuple[str, ...]:
-    """Reasons why the asymptotic distribution is inaccurate for these rows."""
     reasons, variance = [], np.maximum(view.sums("wwv"), 0.0)
     squared_weight = np.divide(view.sums("ww"), view.n, where=view.n > 0, out=np.zeros(len(variance)))
     effective_n = float(variance.sum()) / float(squared_weight.max())

@@ -95,7 +95,6 @@ def classify_interval(low: float | None, high: float | None, margin: float) -> s
 
 
 def _describe_decision(estimate: Estimate, margin: float, decision: str) -> str:
-    """Return the decision in one or two sentences."""
     if estimate.interval is None:
         reason = next(
             (note.text for note in estimate.notes if note.code in ("TN201", "TN402")), "There is no interval."

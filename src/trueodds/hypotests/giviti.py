@@ -118,7 +118,6 @@ class GiViTI(ViewTest):
 
     @property
     def _form_used(self) -> str:
-        """The requested or the default form of the statistic."""
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
     def curve(self, view: View) -> CalibrationCurve:
@@ -184,7 +183,6 @@ class GiViTI(ViewTest):
         return CellFunction.from_rows(view, negative_log_pvalues)
 
     def _notes(self, view: View, curve: CalibrationCurve) -> tuple[Note, ...]:
-        """Notes on clipped rows, infinite estimates and a limited degree."""
         notes = [*curve.logits.notes(view, self.min_prob), *curve.fit.notes]
         if curve.powers.degree < self.max_degree:
             text = (
@@ -195,7 +193,6 @@ class GiViTI(ViewTest):
         return tuple(notes)
 
     def _asymptotic_warnings(self, curve: CalibrationCurve) -> tuple[str, ...]:
-        """Reasons why the asymptotic distribution is inaccurate for these rows."""
         tosses = curve.powers.n_coin_tosses[: self.start_degree + 2].min()
         min_tosses, max_error_percent = MIN_EFFECTIVE_N_AND_ERROR_PERCENT[self._form_used]
         reasons = []

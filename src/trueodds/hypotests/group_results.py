@@ -373,7 +373,6 @@ def _format_group_table(by_group: ByGroup) -> list[str]:
 
 
 def _numeric_columns(headings: Sequence[str]) -> list[bool]:
-    """Return which columns of the table are numeric."""
     return [name not in ("group", "status") for name in headings]
 
 

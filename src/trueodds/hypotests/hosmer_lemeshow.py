@@ -114,7 +114,6 @@ class HosmerLemeshow(ViewTest):
 
     @property
     def recommended_alternative(self) -> str:
-        """The recommended alternative: redraws, on rows that were not used for fitting."""
         return (
             "⟨null='redraw'⟩ on rows that were not used for fitting" if self.fitted else super().recommended_alternative
         )
@@ -159,12 +158,10 @@ class HosmerLemeshow(ViewTest):
         )
 
     def cell_statistic(self, view: View) -> CellFunction:
-        """X² of the groups as a function of redrawn outcomes."""
         groups = self._risk_groups(view)
         return CellFunction(view, groups.index, groups.size, groups.statistic)
 
     def _risk_groups(self, view: View) -> GroupResiduals:
-        """The risk groups of the view, cached."""
         exact, baseline = self._form_used(view) == "exact", self._baseline_index(view)
         return view.cached(
             (self.name, self.bins, exact, baseline),
@@ -192,7 +189,6 @@ class HosmerLemeshow(ViewTest):
         return int(self.baseline) % m
 
     def _notes(self, view: View, groups: GroupResiduals, x: float) -> tuple[Note, ...]:
-        """Notes on impossible outcomes and on fewer groups than requested."""
         notes = []
         if impossible_outcomes(view).any():
             suffix = ", and X² is infinite" if np.isinf(x) else ""
@@ -206,7 +202,6 @@ class HosmerLemeshow(ViewTest):
         return tuple(notes)
 
     def _asymptotic_warnings(self, view: View, groups: GroupResiduals, form: str) -> tuple[str, ...]:
-        """Reasons why χ² is inaccurate for these rows."""
         warnings = []
         if (groups.expected() < MIN_EXPECTED_COUNT).any():
             warnings.append(

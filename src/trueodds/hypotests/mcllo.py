@@ -185,7 +185,6 @@ class Mcllo(ViewTest):
 
     @property
     def recommended_alternative(self) -> str:
-        """The recommended alternative: redraws, which use the model variance."""
         return "⟨null='redraw'⟩" + (" without variance" if self.variance == "empirical" else "")
 
     def __call__(
@@ -241,7 +240,6 @@ class Mcllo(ViewTest):
         return MclloModel.from_view(view, self.baseline, self.min_prob, self.name).n_identified or None
 
     def cell_statistic(self, view: View) -> CellFunction:
-        """The score statistic as a function of the outcomes of all rows."""
         model = MclloModel.from_view(view, self.baseline, self.min_prob, self.name)
 
         def statistics_of_draws(w: Array, _wp: Array, wy: Array) -> Array:

@@ -136,7 +136,6 @@ class ViewTest(HypothesisTest):
         rng: np.random.Generator,
         progress: FractionProgress | None = None,
     ) -> Verdict:
-        """Test one lens, or a family of several lenses."""
         return self.verdicts(preds, lenses, rng, progress)[0]
 
     def verdicts(

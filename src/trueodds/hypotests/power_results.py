@@ -69,7 +69,6 @@ class Power(Result):
         return float("nan") if answer is None else float(answer)
 
     def describe(self) -> str:
-        """Describe the result in one line."""
         return to_printable(self._describe_result())
 
     def _describe_result(self) -> str:

@@ -314,7 +314,6 @@ class KernelTest(ViewTest):
         )
 
     def cell_statistic(self, view: View) -> RowPairs:
-        """The SKCE as a function of redrawn outcomes; large values are extreme."""
         return self._estimator().cell_statistic(view)
 
     def _estimator(self) -> SquaredKernelError:

@@ -221,7 +221,6 @@ class Spiegelhalter(ViewTest):
         return score_z_test(view, "brier")
 
     def cell_statistic(self, view: View) -> CellFunction:
-        """|z| as a function of the outcomes of all rows."""
         return score_cells(view, "brier")
 
 
@@ -297,5 +296,4 @@ class Score(ViewTest):
         return replace(score_z_test(view, self.statistic), settings_used={"statistic": self.statistic})
 
     def cell_statistic(self, view: View) -> CellFunction:
-        """|z| as a function of the outcomes of all rows."""
         return score_cells(view, self.statistic)

@@ -94,7 +94,6 @@ class StatisticEstimator(Estimator):
 
     @property
     def needs_rows(self) -> bool:  # type: ignore[override]
-        """Whether the test requires rows."""
         return bool(self.test.needs_rows)
 
     @property
@@ -103,10 +102,8 @@ class StatisticEstimator(Estimator):
         return getattr(self.test, "partition", None)
 
     def value(self, view: View) -> float:
-        """The statistic of the view; larger is more extreme."""
         return self.cell_statistic(view).value()
 
     def cell_statistic(self, view: View) -> CellStatistic:
-        """The statistic of the test on cells, for many draws."""
         statistic: CellStatistic = self.test.cell_statistic(view)
         return statistic

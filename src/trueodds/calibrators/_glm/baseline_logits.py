@@ -180,7 +180,6 @@ def _likelihood_of_rows(rows: LogLinearRows, theta: Array, tying: Array, with_he
 
 
 def _squared_weight_hessian_of_rows(rows: LogLinearRows, theta: Array, tying: Array) -> Array:
-    """Hessian with squared weights, (d, d), summed over these rows."""
     return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w**2, theta, tying=tying).hessian
 
 

@@ -156,7 +156,6 @@ def _extend_for_legend(ax: Any, share: float) -> None:
 
 
 def _draw_panel_grid(diagram: DiagramContent, ax: Any, n_panels: int) -> Any:
-    """Draw the first `n_panels` views as a grid of panels, in `ax` or in a new figure."""
     summary, figsize = _grid_summary(diagram, n_panels), diagram.presentation.figsize
     if ax is None and figsize is None:
         layout = layout_for_usual_panels(diagram, n_panels, summary)

@@ -34,7 +34,6 @@ class BinCells(CellStatistic):
 
     @cached_property
     def index(self) -> Array:
-        """The bin of each row, (n,)."""
         return self.view.assign(self.fitted_bins)
 
     def value(self) -> float:

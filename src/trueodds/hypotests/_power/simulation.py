@@ -266,11 +266,9 @@ class SimulatedPower:
         }
 
     def _sample_data_set(self, truth: Array, number: int) -> Predictions:
-        """Draw the data set of this number under these true probabilities."""
         return self.population.sample(truth, self.n, (self.seed, number))
 
     def _data_set_pvalue(self, number: int, sample: Predictions) -> float:
-        """p-value of `sample`, the data set of this number."""
         lens = self.population.sample_lens
         estimand = self.test.estimand(sample, lens)
         if estimand is None:

@@ -364,6 +364,7 @@ X_MARGIN = 0.015  # share of the width on either side of the thresholds
 class DecisionCurveDiagram(model_strips_and_table.DiagramWithStrips):
     """Net benefit of each model with its band, the two default strategies, and strips of the predictions."""
 
+    labels = "Threshold probability", "Net benefit"
     layers = ("band", "curves", "all", "none", "strip")
     row_noun = "table rows"
     view_order = "highest event rate"
@@ -373,9 +374,6 @@ class DecisionCurveDiagram(model_strips_and_table.DiagramWithStrips):
         if len(self.names) == 1:
             return "Is treating by the model better than treating all or none?"
         return "Which model has the higher net benefit, and at which thresholds?"
-
-    def axis_labels(self) -> tuple[str, str]:
-        return "Threshold probability", "Net benefit"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
         x_low, x_high, y_low, y_high = (

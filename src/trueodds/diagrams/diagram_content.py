@@ -29,9 +29,8 @@ class DiagramContent:
     """Every plotted number of a diagram in tidy columns, and the methods that each diagram overrides to draw them.
 
     See `Diagram`, the only direct subclass, for the fields. The two are separate because the layout code needs the
-    content of a diagram, and `Diagram.draw` needs the layout code. A diagram overrides the class variables, `marks`,
-    `set_axes`, `default_title` and `axis_labels`. The strip is the histogram of the predictions along the lower edge of
-    a panel.
+    content of a diagram, and `Diagram.draw` needs the layout code. A diagram overrides the class variables, `marks`
+    and `set_axes`. The strip is the histogram of the predictions along the lower edge of a panel.
     """
 
     name: str
@@ -43,6 +42,8 @@ class DiagramContent:
     without: frozenset[str] = frozenset()  # layers that are left out
     presentation: Presentation = field(default_factory=Presentation)
 
+    question: ClassVar[str]  # that the diagram answers, unless it overrides `default_title`
+    labels: ClassVar[tuple[str, str]]  # of the x axis and of the y axis, unless it overrides `axis_labels`
     layers: ClassVar[tuple[str, ...]] = ()  # names of the layers that `less` can leave out
     row_noun: ClassVar[str] = "bins"  # what the rows of the table stand for, as in "15 bins"
     view_order: ClassVar[str] = "largest error"  # which views come first, as in "largest error first"
@@ -254,7 +255,7 @@ class DiagramContent:
 
     def default_title(self) -> str:
         """Return the question that the diagram answers, which is the default title of a figure."""
-        raise NotImplementedError
+        return self.question
 
     @property
     def picture_title(self) -> str:
@@ -275,7 +276,7 @@ class DiagramContent:
 
     def axis_labels(self) -> tuple[str, str]:
         """Return the labels of the x axis and of the y axis."""
-        raise NotImplementedError
+        return self.labels
 
     @property
     def level_text(self) -> str:

@@ -271,6 +271,7 @@ _STATUS_STYLES: dict[str, dict[str, Any]] = {
 class GroupsPlot(Diagram):
     """A row for each group: its error with interval and noise floor, beside the error of all rows."""
 
+    question = "In which groups are the predictions miscalibrated?"
     layers = ("intervals", "marks", "noise_floor", "overall", "numbers")
     row_noun = "groups"
     view_order = "strongest evidence"
@@ -289,9 +290,6 @@ class GroupsPlot(Diagram):
     @property
     def _columns(self) -> list[str]:
         return [str(column) for column in dict.fromkeys(self.table["column"]) if column]
-
-    def default_title(self) -> str:
-        return "In which groups are the predictions miscalibrated?"
 
     def axis_labels(self) -> tuple[str, str]:
         """The error along x; the group column, if there is one, along y."""

@@ -267,12 +267,10 @@ class Shades(Mark):
 class LloPosteriorPlot(OddsPlane):
     """The posterior probability of calibration: shades, contours, and marks of the best fit and other maps."""
 
+    question = "Which shifts and slopes of the log odds are compatible with calibration?"
     layers = ("map", "contours", "marks")
     row_noun = "points"
     view_order = "least probable"
-
-    def default_title(self) -> str:
-        return "Which shifts and slopes of the log odds are compatible with calibration?"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
         """Without a grid, which the shades would cover."""

@@ -20,6 +20,8 @@ from trueodds.diagrams.murphy_finding import SCORE_NAMES, describe_decomposition
 class PlaneDiagram(model_strips_and_table.DiagramOfModels):
     """The plane of MCB and DSC: a mark with the interval of MCB for each model, lines of equal score, and numbers."""
 
+    question = "How well is each model calibrated, and how well does it discriminate?"
+    labels = "Miscalibration MCB (lower is better)", "Discrimination DSC (higher is better)"
     layers = ("marks", "bars", "lines", "labels", "numbers")
     row_noun = "table rows"
 
@@ -28,12 +30,6 @@ class PlaneDiagram(model_strips_and_table.DiagramOfModels):
         """Width and height, with a line for each model in the table of numbers."""
         has_table = self.has("numbers") and len(self.panels["view"]) == 1
         return 6.4, 4.9 + (model_strips_and_table.number_table_height(len(self.names)) if has_table else 0.0)
-
-    def default_title(self) -> str:
-        return "How well is each model calibrated, and how well does it discriminate?"
-
-    def axis_labels(self) -> tuple[str, str]:
-        return "Miscalibration MCB (lower is better)", "Discrimination DSC (higher is better)"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
         from matplotlib.ticker import MaxNLocator

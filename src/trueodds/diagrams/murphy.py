@@ -415,6 +415,7 @@ PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncerta
 class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
     """Murphy curves of each model with bands, histogram strips and a table of numbers."""
 
+    labels = "Decision threshold", "Mean cost of decisions"
     layers = ("curves", "band", "beyond", "parts", "strip", "numbers")
     row_noun = "table rows"
     view_order = "largest miscalibration"
@@ -439,9 +440,6 @@ class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
         if len(self.names) == 1:
             return "What do decisions based on these probabilities cost?"
         return "Which model has the lower cost, and at which thresholds?"
-
-    def axis_labels(self) -> tuple[str, str]:
-        return "Decision threshold", "Mean cost of decisions"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
         styling.style_axes(ax, size.font_size)

@@ -14,10 +14,8 @@ from trueodds.diagrams.base import Diagram
 class OddsPlane(Diagram):
     """A plane with the shift δ along x, on a logarithmic scale, and the slope γ along y."""
 
+    labels = "Shift δ (factor of the odds)", "Slope γ of the log odds"
     figure_size = (6.4, 5.0)
-
-    def axis_labels(self) -> tuple[str, str]:
-        return "Shift δ (factor of the odds)", "Slope γ of the log odds"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
         limits = self.panel_values(panel)

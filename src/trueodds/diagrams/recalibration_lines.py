@@ -449,13 +449,11 @@ _NONEVENT_LINE_STYLE: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "linesty
 class RecalibrationLinesPlot(Diagram):
     """A line for each prediction, through its recalibrated values at the path points."""
 
+    question = "How would recalibration change each prediction?"
     layers = ("lines", "path_points")
     row_noun = "points"
     view_order = "largest change"
     figure_size = (6.4, 5.0)
-
-    def default_title(self) -> str:
-        return "How would recalibration change each prediction?"
 
     def axis_labels(self) -> tuple[str, str]:
         x = "Posterior probability of calibration"

@@ -194,6 +194,8 @@ def _describe_finding(view: View, curve: SelectiveRisk, omits_unanswered: bool) 
 class RiskCoveragePlot(Diagram):
     """The risk-coverage curve with its band, the line of random order, unanswered cases, and confidence thresholds."""
 
+    question = "If only the most confident predictions are kept, how many are wrong?"
+    labels = "Coverage (most confident first)", "Selective risk (error rate)"
     layers = ("band", "curve", "random", "unanswered", "thresholds")
     row_noun = "coverages"
     figure_size = (6.4, 4.6)
@@ -202,12 +204,6 @@ class RiskCoveragePlot(Diagram):
     def strip_height(self) -> float:  # type: ignore[override]
         """The fraction of the height that the axis strip takes."""
         return AXIS_STRIP_HEIGHT if self.has("thresholds") else 0.0
-
-    def default_title(self) -> str:
-        return "If only the most confident predictions are kept, how many are wrong?"
-
-    def axis_labels(self) -> tuple[str, str]:
-        return "Coverage (most confident first)", "Selective risk (error rate)"
 
     def set_axes(self, ax: Any, panel: int, size: PanelSize) -> None:
         """Coverage along x, risk along y above the strip of confidences."""

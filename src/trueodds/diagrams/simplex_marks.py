@@ -27,15 +27,12 @@ class ArrowDiagram(Diagram):
     The arrows of cells whose difference is significant (the column `beyond` of the table) are dark, the others faded.
     """
 
+    labels = "Tail: predicted, head: observed", ""
     row_noun = "cells"
 
     def caption(self) -> str:
         """The number of significant cells; the corners identify the view."""
         return str(self.panels["aside"][0])
-
-    def axis_labels(self) -> tuple[str, str]:
-        """How to read the arrows, below them."""
-        return "Tail: predicted, head: observed", ""
 
     @property
     def shows_significance(self) -> tuple[bool, bool]:

@@ -135,11 +135,9 @@ MAX_WIDTH_WITH_NAMES, MAX_HEIGHT_WITH_NAMES, MAX_NAME_WIDTH = 1.88, 1.28, 0.6
 class TetrahedronDiagram(simplex_marks.ArrowDiagram):
     """The tetrahedron viewed from `azimuth` and `elevation`; `to_html` writes a page that can rotate it."""
 
+    question = "Do the observed frequencies of the four outcomes match the predictions?"
     layers = ("cells", "arrows", "faded", "key")
     figure_size = (6.4, 5.8)
-
-    def default_title(self) -> str:
-        return "Do the observed frequencies of the four outcomes match the predictions?"
 
     @property
     def _corners(self) -> Array:

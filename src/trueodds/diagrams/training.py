@@ -317,17 +317,12 @@ _LOWEST_LOSS_STYLE: dict[str, Any] = {
 class TrainingPlot(Diagram):
     """Log loss, accuracy, ECE and p-value over the epochs, in four parts of a panel, with a line for each run."""
 
+    question = "Is the model calibrated when its log loss is lowest?"
+    labels = "", ""
     layers = ("intervals", "noise_floor", "threshold", "lowest_log_loss")
     figure_size = (6.4, 5.2)
     row_noun = "epochs"
     has_inset_axes = True
-
-    def default_title(self) -> str:
-        return "Is the model calibrated when its log loss is lowest?"
-
-    def axis_labels(self) -> tuple[str, str]:
-        """None, because each part has its own labels."""
-        return "", ""
 
     @property
     def runs(self) -> list[str]:

@@ -7,6 +7,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import draw_diagram
 from trueodds.diagrams._style.publication import PublicationSize, size_of_diagram
@@ -20,6 +21,7 @@ from trueodds.diagrams._style.rendering import (
     write_picture,
 )
 from trueodds.diagrams.diagram_content import DiagramContent
+from trueodds.diagrams.presentation import Presentation  # noqa: F401 - documents the parameters of `draw` and `save`
 
 
 class Diagram(DiagramContent):
@@ -47,6 +49,7 @@ class Diagram(DiagramContent):
         Title, figure size, resolution and legend.
     """
 
+    @insert_shared_parameters
     def draw(
         self,
         ax: Any = None,
@@ -62,12 +65,7 @@ class Diagram(DiagramContent):
         ----------
         ax : matplotlib.axes.Axes, optional
             Where to draw. By default a new Figure is made.
-        title : str or bool, optional
-            A string replaces the title. False or "" removes the title and the summary below it.
-        figsize : pair of float, optional
-            Width and height of the new figure in inches.
-        dpi : float, optional
-            Pixels per inch of the new figure.
+        title, figsize, dpi : as in `Presentation`
         legend : bool, optional
             False draws no legend. True draws one in given axes even where it covers data.
 
@@ -127,6 +125,7 @@ class Diagram(DiagramContent):
         """
         return None
 
+    @insert_shared_parameters
     def save(
         self,
         path: str | Path,
@@ -144,14 +143,10 @@ class Diagram(DiagramContent):
         ----------
         path : str or Path
             The suffix selects the format: .csv has the columns of `table`, and .json the content of `to_dict`.
-        title : str or bool, optional
-            As in `draw`.
-        figsize : pair of float, optional
-            As in `draw`.
+        title, figsize : as in `Presentation`
         dpi : float, optional
             Pixels per inch, 200 by default for .png.
-        legend : bool, optional
-            As in `draw`.
+        legend : as in `Presentation`
         style : {"paper", "slide"}, optional
             What the picture is made for. ``"paper"``: a column of 3.3 inches with type of 8 points and no title, which
             the caption replaces. ``"slide"``: 10 inches wide (4.8 if the diagram is square) and at most 5.5 inches

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_lens_and_settings
 from trueodds.core.json_files import strict_json
@@ -197,6 +198,7 @@ class DiagramContent:
         """Return the same diagram with short legend labels, for narrow axes."""
         return replace(self, without=self.without | {_LONG_LABELS})
 
+    @insert_shared_parameters
     def present(
         self,
         *,
@@ -209,14 +211,7 @@ class DiagramContent:
 
         Parameters
         ----------
-        title : str or bool, optional
-            A string replaces the title. False or "" removes the title and the summary below it.
-        figsize : pair of float, optional
-            Width and height of a new figure in inches.
-        dpi : float, optional
-            Pixels per inch of a new figure.
-        legend : bool, optional
-            Whether to draw a legend.
+        title, figsize, dpi, legend : as in `Presentation`
 
         Returns
         -------

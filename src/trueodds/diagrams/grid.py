@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import VERSION_SEPARATOR
 from trueodds.core.json_files import strict_json
@@ -190,6 +191,7 @@ class DiagramGrid:
         ]
         return replace(self, diagrams=tuple(reduced))
 
+    @insert_shared_parameters
     def draw(
         self,
         *,
@@ -204,10 +206,7 @@ class DiagramGrid:
         ----------
         title : str or bool, optional
             A string is written above the grid, which has no title by default.
-        figsize : pair of float, optional
-            Width and height in inches.
-        dpi : float, optional
-            Pixels per inch.
+        figsize, dpi : as in `Presentation`
         legend : bool, optional
             False draws no legends.
 
@@ -228,6 +227,7 @@ class DiagramGrid:
             self._drawn_diagrams(), self._grid_names(), presentation, self._n_model_columns(width)
         )
 
+    @insert_shared_parameters
     def save(
         self,
         path: str | Path,
@@ -245,14 +245,10 @@ class DiagramGrid:
         ----------
         path : str or Path
             The suffix selects the format: .csv has the columns of `frame`, and .json the content of `to_dict`.
-        title : str or bool, optional
-            As in `draw`.
-        figsize : pair of float, optional
-            As in `draw`.
+        title, figsize : as in `Presentation`
         dpi : float, optional
             Pixels per inch, 200 by default for .png.
-        legend : bool, optional
-            As in `draw`.
+        legend : as in `Presentation`
         style : {"paper", "slide"}, optional
             As in `Diagram.save`. The default width is that of a page. Type is smaller where many panels need the room.
         width : float, "column" or "page", optional

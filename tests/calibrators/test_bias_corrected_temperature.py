@@ -9,9 +9,9 @@ from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from tests.reference import golden
 from trueodds.calibrators._glm import log_linear
 from trueodds.calibrators._glm.newton import FALLBACK_RIDGE
-from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
+from trueodds.calibrators.vector import BiasCorrectedTemperatureSpec
 from trueodds.data.predictions import Predictions
 from trueodds.tallies.softmax_likelihood import softmax_linear
 

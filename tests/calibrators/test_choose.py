@@ -9,7 +9,6 @@ from scipy import stats
 
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot, powers
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.choose import (
     CrossFittingRows,
     assign_folds,
@@ -33,6 +32,7 @@ from trueodds.calibrators.isotonic import IrmSpec, IsotonicSpec
 from trueodds.calibrators.spline import SplineSpec
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.calibrators.uniform_mixture import mix_with_uniform, original_logs, uniform_share
+from trueodds.calibrators.vector import BiasCorrectedTemperatureSpec
 from trueodds.core.errors import InputError
 
 ALL = (HistogramSpec(), IsotonicSpec(), TemperatureSpec(), IdentitySpec())

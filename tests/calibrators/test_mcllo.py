@@ -9,10 +9,10 @@ from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators._glm.log_probabilities import floored_logs, softmax
 from trueodds.calibrators._glm.newton import minimize_newton
-from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
+from trueodds.calibrators.vector import BiasCorrectedTemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.tallies.softmax_likelihood import softmax_by_class

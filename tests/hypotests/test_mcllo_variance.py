@@ -12,9 +12,9 @@ from tests.data.refused import refused
 from tests.reference import golden
 from trueodds.calibrators._glm.parameter_covariance import IndependentUnits
 from trueodds.calibrators._glm.parameter_table import ParameterTable
-from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloSpec
+from trueodds.calibrators.vector import BiasCorrectedTemperatureSpec
 from trueodds.hypotests._glm.mcllo_likelihood import MclloModel
 from trueodds.hypotests.mcllo import Mcllo
 from trueodds.lenses.view import View

@@ -16,7 +16,7 @@ CALIBRATORS = Registry(
         "ensemble_temperature": "trueodds.calibrators.ensemble_temperature:EnsembleTemperatureSpec",
         "top_vs_all": "trueodds.calibrators.top_vs_all:TopVsAllSpec",
         "shift": "trueodds.calibrators.shift:ShiftSpec",
-        "bias_corrected_temperature": "trueodds.calibrators.bias_corrected_temperature:BiasCorrectedTemperatureSpec",
+        "bias_corrected_temperature": "trueodds.calibrators.vector:BiasCorrectedTemperatureSpec",
         "llo": "trueodds.calibrators.llo:LloSpec",
         "platt": "trueodds.calibrators.platt:PlattSpec",
         "beta": "trueodds.calibrators.beta:BetaSpec",

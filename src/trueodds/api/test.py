@@ -25,9 +25,8 @@ from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests import DEFAULT, TESTS
-from trueodds.hypotests.base import HypothesisTest
+from trueodds.hypotests.base import HypothesisTest, lens_family
 from trueodds.hypotests.equivalence import Margin, add_equivalence_decision, error_to_compare
-from trueodds.hypotests.lens_family import lens_family
 from trueodds.lenses.base import Lens
 from trueodds.lenses.hypothesis import apply_hypothesis
 from trueodds.tallies.tally import Tally

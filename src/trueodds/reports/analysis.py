@@ -17,6 +17,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.observed_expected import CalibrationInTheLarge
+from trueodds.hypotests.base import lens_family
 from trueodds.hypotests.consistency import Consistency, lens_result_from_draws
 from trueodds.hypotests.group_results import BEYOND_MAX_GROUPS, Group
 from trueodds.hypotests.group_status import (
@@ -29,7 +30,6 @@ from trueodds.hypotests.group_status import (
     tally_subgroups,
 )
 from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues, required_group_draws
-from trueodds.hypotests.lens_family import lens_family
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, required_resamples
 from trueodds.kernels.holm import holm

@@ -135,6 +135,11 @@ def wrapped(key):
     return lambda container: [container[key]]
 
 
+def beyond(key):
+    """The saved scores of that name, of which the last is no probability."""
+    return lambda container: [*container[key][:-1], 1.5]
+
+
 CURVE = ("curves", 0)
 # Entries that do not fit their place or each other, in one object of the parameters, by method, classes and settings.
 MISFITS = [
@@ -168,12 +173,13 @@ MISFITS = [
     ("isotonic", 2, {}, CURVE, [
         {"x": [0.5, 0.2]}, {"x": [0.5, 0.5], "y": [0.1, 0.2]}, {"x": [0.1, 0.2], "y": [0.2, 0.1]},
         {"x": [0.1, 0.2], "y": [0.2]}, {"x": [], "y": []}, {"x": [0.1], "y": [1.5]}, {"between": "cubic"},
+        {"x": beyond("x")},
     ]),
     ("isotonic", 3, {}, (), [{"curves": []}, {"curves": [1, 2, 3]}, {"curves": [{}]}]),
-    ("enir", 2, {}, CURVE, [{"x": [0.2, 0.1], "y": [0, 1]}, {"x": [0.1], "y": [1.5]}]),
+    ("enir", 2, {}, CURVE, [{"x": [0.2, 0.1], "y": [0, 1]}, {"x": [0.1], "y": [1.5]}, {"x": beyond("x")}]),
     ("histogram", 2, {}, CURVE, [
         {"edges": [0.0, 0.5]}, {"edges": [0.1, 1.0]}, {"edges": [0.0, 1.0], "values": [0.1, 0.2]},
-        {"values": [None] * 15}, {"empty": "none"},
+        {"values": [None] * 15}, {"empty": "none"}, {"edges": beyond("edges")},
     ]),
     ("scaling_binning", 2, {}, CURVE, [{part: content} for part in ("sigmoid", "steps") for content in (3, [], {})]),
     ("venn_abers", 2, {}, (), [{"multiclass": "pairs"}, {"multiclass": []}, {"curves": []}, {"curves": [1]}]),
@@ -222,7 +228,7 @@ def test_no_entry_may_misfit_its_place_or_the_others(name, k, settings, path, ch
         assert is_refused(calibration_map, parameters, k), change
 
 
-@pytest.mark.parametrize(("name", "k"), [("evidential", 2), ("irova_ts", 3)])
+@pytest.mark.parametrize(("name", "k"), [("evidential", 2), ("llo", 2), ("irova_ts", 3)])
 def test_a_map_is_not_read_for_another_number_of_classes(name, k):
     assert is_refused(fitted_map(name, k), saved(fitted_map(name, k)), k + 1)
 

@@ -209,12 +209,6 @@ def test_rows_of_weight_zero_are_no_rows() -> None:
     assert (CrossFitted().row_scores(View(p, y, w))[40:] == 0).all()
 
 
-def test_half_precision_is_computed_in_double() -> None:
-    p = np.random.default_rng(9).random(300).astype(np.float16)
-    y = np.arange(300) % 2
-    assert CrossFitted().value(View(p, y)) == CrossFitted().value(View(p.astype(float), y))
-
-
 def test_a_refit_that_agrees_but_for_rounding_has_no_direction() -> None:
     P = np.random.default_rng(11).dirichlet([1, 1, 1], 20)
     for distance in ("tv", "l2", "max"):

@@ -247,12 +247,6 @@ def test_of_many_rows_a_sample_that_does_not_depend_on_their_order_is_compared()
     assert (np.bincount(linear.index) == [*[1] * 5000, 200]).all()
 
 
-def test_float16_is_widened_before_anything_is_subtracted() -> None:
-    view = rows(50)
-    narrow = view.p.astype(np.float16)
-    assert error().value(View(narrow, view.y)) == error().value(View(narrow.astype(np.float64), view.y))
-
-
 def test_a_calibrated_model_scores_what_its_noise_floor_says() -> None:
     # The value is then one more draw of the null: above its 90 % quantile in Binomial(25, .1) cases, at most 9 in
     # 99.99 %, and the mean of all values is within four standard errors of the mean of all draws.

@@ -252,14 +252,6 @@ def test_a_draw_that_repeats_the_data_has_their_value_so_that_ties_count() -> No
     assert one.statistic(*sums)[0] == pytest.approx(one.value(), rel=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_narrow_dtypes_give_the_number_of_their_values(dtype: Any) -> None:
-    rng = np.random.default_rng(4)
-    p = rng.random(70_000).astype(dtype)
-    y = rng.random(70_000) < p
-    assert KernelDensityError().value(View(p, y)) == KernelDensityError().value(View(p.astype(float), y))
-
-
 def test_silverman_uses_the_effective_sample_size_of_weights() -> None:
     rng = np.random.default_rng(5)
     p, w = rng.random(50), rng.integers(0, 4, 50)

@@ -356,13 +356,3 @@ def test_edge_data_give_a_number(estimator: VoteMean) -> None:
         answer = to.measure(preds, estimator, resamples=20)
         assert np.isfinite(answer.value)
         assert np.isfinite(answer.noise_floor)
-
-
-def test_half_precision_is_read_before_any_arithmetic() -> None:
-    P = np.random.default_rng(0).dirichlet(np.ones(4), 200).astype(np.float16)
-    votes = np.random.default_rng(1).multinomial(30, np.ones(4) / 4, 200)
-    half = View(P, votes / 30, votes=np.full(200, 30))
-    assert half.p.dtype == np.float16
-    full = View(P.astype(np.float64), votes / 30, votes=np.full(200, 30))
-    for estimator in ALL:
-        assert estimator.value(half) == estimator.value(full)

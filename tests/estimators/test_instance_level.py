@@ -265,16 +265,6 @@ def test_what_an_empty_side_counts_as_is_one_of_two_words(empty: Any) -> None:
         ESTIMATORS.make("macroce", {"empty": empty})
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_sums_do_not_depend_on_the_dtype(dtype: Any) -> None:
-    # torchmetrics' fault: float16 sums of more than 65,504 rows are infinite, and the error 0.0
-    n = 70_000
-    p, y = np.full(n, 0.75, dtype), np.arange(n) % 4 > 0
-    (view,) = as_lens("positive").views(Predictions(y, p))
-    assert MacroError().value(view) == pytest.approx(0.5, rel=1e-12)
-    assert InstanceError().value(view) == pytest.approx(0.75 * 0.25 * 2, rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("p", "y"),
     [([0.3], [1]), ([0.0, 1.0], [0, 1]), ([1.0, 0.0], [0, 1]), ([0.5] * 6, [1, 0, 1, 0, 0, 1]), ([0.0] * 3, [0, 0, 1])],
@@ -284,14 +274,6 @@ def test_edge_data_give_a_number_or_a_note(p: list[float], y: list[int]) -> None
         for lens in ("positive", "confidence", "classwise"):
             answer = to.measure(Predictions(y, p), name, lens=lens, resamples=50)
             assert np.isfinite(answer.value) or {"TN130", "TN201"} & {note.code for note in answer.notes}
-
-
-def test_a_thousand_classes_and_thirty_rows() -> None:
-    rng = np.random.default_rng(0)
-    preds = Predictions(rng.integers(0, 1000, 30), rng.dirichlet(np.ones(1000), 30))
-    answer = to.measure(preds, "ice", resamples=50)
-    assert 0 <= answer.value <= 1
-    assert answer.noise_floor is not None
 
 
 def test_votes_have_an_interval_and_a_floor_from_flipped_residuals() -> None:

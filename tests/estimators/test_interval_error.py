@@ -182,14 +182,6 @@ def test_a_known_error_is_found_with_its_width() -> None:
 # Peers' faults and edges
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_many_rows_do_not_depend_on_their_dtype(dtype: Any) -> None:
-    # torchmetrics: float16 with n > 65,504 gives exactly 0.0
-    n = 70_000
-    p, y = np.full(n, 0.75, dtype), (np.arange(n) % 12 < 7).astype(float)
-    assert float(IntervalError()(View(p, y))) == pytest.approx(0.75 - y.mean(), rel=1e-11)
-
-
 def test_the_number_has_no_chance_in_it() -> None:
     # The authors' code draws 100 shifts, so that its number varies from call to call.
     view = some(11)

@@ -212,14 +212,6 @@ def test_flipped_residuals_of_clusters_give_numbers() -> None:
     assert 0 < test(data, "consistency", statistic="kde_mixnmatch", resamples=99).pvalue <= 1
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_narrow_dtypes_give_the_number_of_their_values(dtype: Any) -> None:
-    rng = np.random.default_rng(6)
-    p = rng.random(70_000).astype(dtype)
-    y = rng.random(70_000) < p
-    assert MixNMatchError().value(View(p, y)) == MixNMatchError().value(View(p.astype(float), y))
-
-
 def test_weights_count_by_their_effective_sample_size() -> None:
     rng = np.random.default_rng(7)
     p, w = rng.random(30).round(1), rng.integers(0, 4, 30)

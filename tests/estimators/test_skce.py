@@ -278,20 +278,6 @@ def test_one_row_has_no_pairs() -> None:
     assert zero_weighted.interval is None
 
 
-def test_float16_is_widened_before_anything_is_subtracted() -> None:
-    view = rows(50)
-    narrow = view.p.astype(np.float16)
-    wide = narrow.astype(np.float64)
-    for estimator in (SquaredKernelError(), skce("biased", kernel="gaussian")):
-        assert estimator.value(View(narrow, view.y)) == estimator.value(View(wide, view.y))
-
-
-def test_a_thousand_classes_and_thirty_rows_give_a_number() -> None:
-    rng = np.random.default_rng(0)
-    view = one_hot(rng.dirichlet(np.full(1000, 0.05), 30), rng.integers(0, 1000, 30))
-    assert math.isfinite(SquaredKernelError().value(view))
-
-
 def test_auto_compares_all_pairs_while_it_can() -> None:
     auto = SquaredKernelError(bandwidth=1.0)
     small, many, line = rows(5000), rows(5001), scores(5001)

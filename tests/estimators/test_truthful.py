@@ -169,12 +169,6 @@ def test_through_confidence_a_note_says_that_it_is_not_truthful() -> None:
         assert [note.code for note in Truthful().notes(view)] == (["TN133"] if coded else [])
 
 
-def test_half_precision_is_computed_in_double() -> None:
-    p = np.random.default_rng(5).random(70_000).astype(np.float16)
-    y = np.arange(70_000) % 2
-    assert Truthful().value(View(p, y)) == pytest.approx(Truthful().value(View(p.astype(float), y)), rel=1e-12)
-
-
 def test_a_vector_per_row_is_refused() -> None:
     view = View(np.full((2, 3), 1 / 3), np.eye(3)[:2])
     for error in (Truthful(), Truthful("quantile")):

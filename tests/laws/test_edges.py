@@ -169,6 +169,39 @@ def test_float16_and_float32_give_the_number_of_their_float64_values(name: str) 
         assert a == pytest.approx(b, rel=1e-12, abs=1e-15) or (math.isnan(a) and math.isnan(b))
 
 
+# Settings with sums of their own. `dirichlet_kde` compares a sample of so many rows.
+SUMS: list[tuple[str, dict[str, object]]] = [
+    *((name, {}) for name in ESTIMATORS.names() if name != "dirichlet_kde"),
+    ("ece_linear", {"bins": 5, "partition": "equal-mass"}),
+    ("debiased_l2", {"form": "kumar"}),
+    ("mmce", {"form": "weighted"}),
+    ("skce", {"form": "block", "kernel": "gaussian"}),
+    ("truthful", {"form": "quantile"}),
+    ("rps", {"normalize": True}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        pytest.param(name, settings, marks=[pytest.mark.slow] if name.endswith("_recalibrated") else [])
+        for name, settings in SUMS
+    ],
+)
+def test_sums_of_many_narrow_scores_are_those_of_their_float64_values(name: str, settings: dict[str, object]) -> None:
+    # torchmetrics: float16 with n > 65,504 gives exactly 0.0
+    rng = np.random.default_rng(1)
+    p = rng.integers(1, 16, 70_000) / 16
+    y = (rng.random(70_000) < p**1.5).astype(float)
+    estimator, view = ESTIMATORS.make(name, settings), View(p, y, name="positive")
+    expected = [estimator.value(view), estimator.expected_if_calibrated(view) or 0.0]
+    assert expected[0] != 0
+    for dtype in (np.float16, np.float32):
+        narrow = View(p.astype(dtype), y, name="positive")
+        actual = [estimator.value(narrow), estimator.expected_if_calibrated(narrow) or 0.0]
+        assert actual == pytest.approx(expected, rel=1e-12)
+
+
 def test_the_default_lens_of_every_kind_is_known() -> None:
     assert {default_lens(preds).name for preds in SETS.values()} == {"positive", "confidence", "classwise"}
 

@@ -247,18 +247,14 @@ def collect_notes(preds: Predictions, estimand: Estimand) -> list[Note]:
 def notes_on_edges(preds: Predictions, estimand: Estimand) -> list[Note]:
     """Return a note if many scores are edges of the bins of an estimator but for their rounding."""
     view, estimator = estimand.views[0], estimand.estimator
-    partition = estimator.partition_for(view) if isinstance(estimator, BinnedError) else estimator_partition(estimator)
-    if view.joint or partition is None or not partition.ignores_scores:
+    own_partition = getattr(estimator, "partition", None)
+    partition = estimator.partition_for(view) if isinstance(estimator, BinnedError) else own_partition
+    if view.joint or not isinstance(partition, Partition) or not partition.ignores_scores:
         return []
     if len(estimand.views) > 1:
         P = preds.P
         return edge_rounding_notes(P[sample_rows(*P.shape)].ravel(), lambda: P, partition.fit(view))
     return edge_rounding_notes(sample_scores(view), lambda: view.partition_values, partition.fit(view))
-
-
-def estimator_partition(estimator: Estimator) -> Partition | None:
-    partition = getattr(estimator, "partition", None)
-    return partition if isinstance(partition, Partition) else None
 
 
 def clip_interval(interval: Interval, upper_bound: float, n: float) -> Interval:

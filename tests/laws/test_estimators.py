@@ -19,7 +19,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.estimators.values_by_view import measure_views
-from trueodds import InputError, Predictions
+from trueodds import InputError, Predictions, measure
 from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import BIN_RULES
@@ -347,3 +347,16 @@ def test_a_result_is_deterministic_complete_and_leaves_its_input_alone(
         if (partition := getattr(case.estimator, "partition", None)) is not None:
             assert document["settings"]["partition"] == str(partition)
     assert all(np.array_equal(a, b) for a, b in zip(before, problem, strict=True))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS.names())
+def test_a_vector_per_row_is_measured_or_refused(name: str) -> None:
+    """Regression: notes of the data, which were collected before the value, failed in NumPy for a vector per row."""
+    rng, code = np.random.default_rng(0), None
+    p = rng.dirichlet(np.ones(3), 60)
+    preds = Predictions([int(rng.choice(3, p=row)) for row in p], p)
+    try:
+        measure(preds, name, lens="canonical", interval=None)
+    except InputError as problem:
+        code = problem.code
+    assert code in {None, "TO205"}

@@ -14,7 +14,7 @@ import trueodds as to
 from trueodds.api.by_group import by_group
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.recalibration_report import Recalibration
-from trueodds.cli.messages import spell_options
+from trueodds.cli.messages import spell_error, spell_options
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.printable import (
     has_surrogates,
@@ -156,3 +156,27 @@ def test_names_from_the_data_are_not_taken_for_marked_code():
     assert r"\u27e8bins=10\u27e9" in error.value.fix
     assert "--bins" not in spell_options(error.value.fix)
     assert describe("⟨bins=10⟩") == r"'\u27e8bins=10\u27e9'"
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "in_python", "in_a_shell"),
+    [
+        (("⟨y⟩", "p_0", "p_1"), {"label": "⟨z"}, r"label='\u27e8z'", r"--label $'\u27e8z'"),
+        (("label", "⟨p⟩_1", "⟨p⟩_2"), {}, r"probs='\u27e8p\u27e9_*'", r"--probs $'\u27e8p\u27e9_*'"),
+        (
+            ("label", "p_0", "⟨a⟩", "b"),
+            {"group": "⟨a⟩,b"},
+            r"group=['\u27e8a\u27e9', 'b']",
+            r"--group $'\u27e8a\u27e9'",
+        ),
+    ],
+)
+def test_suggested_code_quotes_names_with_marks(
+    columns: tuple[str, ...], settings: dict[str, str], in_python: str, in_a_shell: str
+) -> None:
+    """A Python string, and Bash's $'…', read the escapes."""
+    with pytest.raises(InputError) as error:
+        to.read({name: [0, 1] for name in columns}, **settings)
+    assert in_python in f"{error.value.got} {error.value.fix}"
+    spelled = spell_error(error.value)
+    assert in_a_shell in f"{spelled.got} {spelled.fix}"

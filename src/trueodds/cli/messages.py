@@ -10,7 +10,7 @@ from typing import Any
 from trueodds.cli.options import COLUMN_OPTIONS
 from trueodds.cli.settings import OPTION_OF_SETTING
 from trueodds.core.errors import InputError, Note, spell
-from trueodds.core.printable import to_printable
+from trueodds.core.printable import escape_marks, to_printable
 
 _LIST_KEYWORDS = ("classes", "probs", "logits", "votes", "multilabel", "question", "abstained")
 # The option for each argument of a function, and the value that is shown if the message gives none.
@@ -153,4 +153,8 @@ def _spell_value(name: str, value: str) -> str:
 
 
 def _quote(text: str) -> str:
+    """Return a value in quotes, unless a shell takes it as it is; escaped marks need a string with escapes."""
+    text = escape_marks(text)
+    if r"\u27e" in text:
+        return f"$'{text}'"
     return text if _SHELL_WORD_PATTERN.fullmatch(text) else f"'{text}'"

@@ -65,6 +65,15 @@ def parse_marks(text: str) -> str:
     return text if isinstance(text, Message) or "⟨" not in text else Message(text)
 
 
+def argument(name: str, value: object) -> str:
+    """Return an argument of a function as marked code, whose value may be a name from the data.
+
+    >>> print(argument("label", "a⟩"))
+    ⟨label='a\\u27e9'⟩
+    """
+    return f"⟨{name}={escape_marks(repr(value))}⟩"
+
+
 class InputError(ValueError):
     """Error in the data or settings, with a stable code and the remedy.
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, argument
+from trueodds.core.printable import escape_marks
 from trueodds.core.typing import Array
 from trueodds.data.labels import UNKNOWN_LABEL_TEXT, compare_labels, suggest_classes
 from trueodds.data.remedies import number_text_remedies, restate_own_arguments
@@ -83,7 +84,7 @@ class Block:
     def _remedy_with_columns(self, problem: InputError, roles: ColumnRoles) -> str:
         if problem.code == "TO109" and roles.kind == "classes" and len(roles.probs) == len(roles.truth) == 1:
             prob_keyword = "logits" if roles.logits else "probs"
-            return f"Swap the columns: ⟨label={roles.probs[0]!r}⟩, ⟨{prob_keyword}={roles.truth[0]!r}⟩."
+            return f"Swap the columns: {argument('label', roles.probs[0])}, {argument(prob_keyword, roles.truth[0])}."
         has_class_names = problem.problem == UNKNOWN_LABEL_TEXT
         is_label_error = self.y is not None and (problem.code, self.y.dtype.kind) in _LABEL_ERRORS
         if is_label_error and not has_class_names and "classes=[" in problem.fix:
@@ -93,7 +94,7 @@ class Block:
                 self.y, self.p.shape[1] if self.p.ndim == 2 else 2, is_single=single, column=roles.probs[0]
             )
             problem = InputError(problem.code, problem.problem, problem.got, fix)
-        fix = restate_own_arguments(problem, f"logits={column_pattern(roles.probs)!r}").fix
+        fix = restate_own_arguments(problem, escape_marks(f"logits={column_pattern(roles.probs)!r}")).fix
         if is_label_error and not has_class_names and len(roles.truth) == 1:
             assert self.y is not None
             if len(np.unique(self.y)) > max(2, len(roles.probs)):
@@ -131,8 +132,8 @@ def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_ro
         raise InputError(
             "TO101",
             "A single label is a problem of two classes.",
-            f"⟨multilabel={roles.truth[0]!r}⟩ of {table_name}",
-            f"Pass ⟨label={roles.truth[0]!r}⟩ and ⟨{prob_keyword}={roles.probs[0]!r}⟩ instead.",
+            f"{argument('multilabel', roles.truth[0])} of {table_name}",
+            f"Pass {argument('label', roles.truth[0])} and {argument(prob_keyword, roles.probs[0])} instead.",
         )
     y = None
     if roles.kind in ("votes", "multilabel") and roles.truth:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from trueodds.core.errors import argument
 from trueodds.core.printable import escape_marks, visible_part
 from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.io.csv_format import SEPARATORS
@@ -46,7 +47,7 @@ def suggest_predicted_column(columns: Sequence[str]) -> str | None:
     labels = [name for name in columns if name.lower() in ("label", "true_label", "true_class", *_OUTCOME_NAMES)]
     if len(predicted) != 1 or len(labels) != 1:
         return None
-    return f"⟨label={labels[0]!r}⟩, ⟨predicted={predicted[0]!r}⟩"
+    return f"{argument('label', labels[0])}, {argument('predicted', predicted[0])}"
 
 
 def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
@@ -60,15 +61,15 @@ def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
     if start := _shared_start(columns):
         names, listed = _names_from(start, columns)
         other_columns = [name for name in columns if name not in names]
-        label = f"⟨label={other_columns[0]!r}⟩" if len(other_columns) == 1 else "the column of the outcome as ⟨label=⟩"
-        return f"If {listed} are the probabilities, pass {label} and ⟨probs='{start}*'⟩."
+        is_single = len(other_columns) == 1
+        label = argument("label", other_columns[0]) if is_single else "the column of the outcome as ⟨label=⟩"
+        return f"If {listed} are the probabilities, pass {label} and {argument('probs', f'{start}*')}."
     outcomes = [name for name in columns if name.lower() in _OUTCOME_NAMES]
     if len(columns) == 2 and len(outcomes) == 1:
         score = next(name for name in columns if name not in outcomes)
         return (
-            f"If {outcomes[0]} is the outcome and {score} the probability of the event, pass"
-            f" ⟨label={outcomes[0]!r}⟩ and"
-            f" ⟨probs={score!r}⟩."
+            f"If {outcomes[0]} is the outcome and {escape_marks(score)} the probability of the event, pass"
+            f" {argument('label', outcomes[0])} and {argument('probs', score)}."
         )
     if len(columns) < 2:
         return None
@@ -98,7 +99,7 @@ def _shared_start(columns: tuple[str, ...]) -> str | None:
 
 def _names_from(start: str, columns: tuple[str, ...]) -> tuple[list[str], str]:
     names = [name for name in columns if name.startswith(start)]
-    return names, f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+    return names, f"{', '.join(map(escape_marks, names[:3]))}{', …' if len(names) > 3 else ''}"
 
 
 def suggest_numbered_columns(keyword: str, columns: tuple[str, ...]) -> str | None:
@@ -108,8 +109,8 @@ def suggest_numbered_columns(keyword: str, columns: tuple[str, ...]) -> str | No
     start = _shared_start(columns)
     if keyword not in ("probs", "logits") or start is None:
         return None
-    logits_hint = "" if keyword == "logits" else f"; if they are logits, pass ⟨logits='{start}*'⟩"
-    return f"If {_names_from(start, columns)[1]} are meant, pass ⟨{keyword}='{start}*'⟩{logits_hint}."
+    logits_hint = "" if keyword == "logits" else f"; if they are logits, pass {argument('logits', f'{start}*')}"
+    return f"If {_names_from(start, columns)[1]} are meant, pass {argument(keyword, f'{start}*')}{logits_hint}."
 
 
 def list_columns(columns: Sequence[str]) -> str:
@@ -152,4 +153,4 @@ def suggest_separator(columns: Sequence[str]) -> str | None:
     if not in_all:
         return None
     mark = max(in_all, key=lambda mark: (mark != " ", sum(column.count(mark) for column in columns)))
-    return f"The columns look separated by {mark!r}: pass ⟨separator={mark!r}⟩."
+    return f"The columns look separated by {mark!r}: pass {argument('separator', mark)}."

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.errors import InputError, Note, argument, describe
+from trueodds.core.printable import escape_marks
 from trueodds.core.suggestions import did_you_mean
 from trueodds.data.class_names import class_numbers, classes_for_numeric_labels, numbered_columns_note
 from trueodds.io.column_suggestions import (
@@ -154,7 +155,7 @@ class ColumnSelection:
             if predicted is not None:
                 label = finder.find_label(self.label, self.probs)
                 if label is None:
-                    got = f"⟨predicted={predicted!r}⟩ and ⟨label=None⟩"
+                    got = f"{argument('predicted', predicted)} and ⟨label=None⟩"
                     fix = "Pass ⟨label=⟩, the column of the true class."
                     raise InputError("TO205", "predicted needs a label to be compared with.", got, fix)
                 truth = (label, predicted)
@@ -222,7 +223,7 @@ class _ColumnFinder:
             raise InputError(
                 "TO304",
                 f"{self.table.name} has no such column.",
-                f"⟨{keyword}={name!r}⟩",
+                argument(keyword, name),
                 self._suggest_separator()
                 or self._suggest_fields(name, keyword)
                 or suggest_similar_columns(name, (*self.table.columns, *self.table.partition)),
@@ -246,7 +247,8 @@ class _ColumnFinder:
         if parent == name or not fields:
             return None
         paths = [f"{parent}.{field}" for field in fields]
-        return did_you_mean(name, paths) or f"The fields of {parent} are {', '.join(fields)}: ⟨{keyword}={paths[0]!r}⟩."
+        listed = escape_marks(f"{parent} are {', '.join(fields)}")
+        return did_you_mean(name, map(escape_marks, paths)) or f"The fields of {listed}: {argument(keyword, paths[0])}."
 
     def find_label(self, name: str | None, probs: Names) -> str | None:
         """Return the column of the label, under its usual names; `probs` are the columns requested as probabilities."""
@@ -269,7 +271,7 @@ class _ColumnFinder:
         """Raise TO304 unless the table has the group column; several names in one text are reported as such."""
         parts = [part.strip() for part in name.split(",")]
         if name not in self.column_names and len(parts) > 1 and all(part in self.column_names for part in parts):
-            got, fix = f"⟨group={name!r}⟩", f"Name each by itself: ⟨group={parts!r}⟩."
+            got, fix = argument("group", name), f"Name each by itself: {argument('group', parts)}."
             raise InputError("TO304", f"{self.table.name} has no such column.", got, fix)
         self.find_one(name, "group")
 
@@ -323,7 +325,7 @@ class _ColumnFinder:
             raise InputError(
                 "TO305",
                 f"No column of {self.table.name} matches {requested!r}.",
-                f"⟨{keyword}={requested!r}⟩",
+                argument(keyword, requested),
                 self._suggest_separator()
                 or suggest_alike_matches(pattern, self.table.columns)
                 or suggest_numbered_columns(keyword, self.table.columns)
@@ -368,7 +370,7 @@ class _ColumnFinder:
         name_of_column = {f"{parent}.{field}": field for field in fields}
         if self.column_names.intersection(name_of_column):
             columns = [column for column in name_of_column if column in self.column_names]
-            fix = f"Pass ⟨{keyword}='{parent}.*'⟩ for these columns, or rename them."
+            fix = f"Pass {argument(keyword, f'{parent}.*')} for these columns, or rename them."
             problem = f"{self.table.name} has the column {parent!r} with fields, and columns with their names."
             raise InputError("TO313", problem, ", ".join(columns), fix)
         cell_of_field = {field: to_python(self._find_cell(f"{parent}.{field}")) for field in fields}
@@ -379,7 +381,7 @@ class _ColumnFinder:
             field = (nested or ("*" if len(numbers) > 1 else numbers) or ["FIELD"])[0]
             problem = f"Column {name!r} of {self.table.name} has fields that are not numbers."
             fields_hint = "fields of the probabilities, without text" if field == "*" else "field of the probabilities"
-            fix = f"Name the {fields_hint}: ⟨{keyword}='{name}.{field}'⟩."
+            fix = f"Name the {fields_hint}: {argument(keyword, f'{name}.{field}')}."
             raise InputError("TO307", problem, ", ".join(fields), fix)
         return tuple(name_of_column), name_of_column if len(name_of_column) > 1 else None
 
@@ -403,7 +405,7 @@ class _ColumnFinder:
         if all(len(shapes[name]) == 1 for name in fitting):
             return None
         got = ", ".join(f"{name} {shapes[name]}" for name in fitting)
-        fix = f"Name one of them, for instance ⟨logits={fitting[0]!r}⟩."
+        fix = f"Name one of them, for instance {argument('logits', fitting[0])}."
         raise InputError("TO414", f"Several arrays of {self.table.name} can be the logits.", got, fix)
 
 

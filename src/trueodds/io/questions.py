@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import Note
+from trueodds.core.errors import Note, argument
 from trueodds.core.formatting import format_coverage
 from trueodds.core.typing import Array
 from trueodds.io import files
@@ -121,7 +121,7 @@ def shared_question_notes(rows: list[Record], names: Sequence[str | None], field
         return []
     name, source = next(iter(shared.items()))
     example = f"{name} in {os.path.basename(first_source[name])} and {os.path.basename(source)}"
-    remedy = f"If each file has questions of its own, use ⟨question={[FILE_FIELD, *fields]}⟩."
+    remedy = f"If each file has questions of its own, use {argument('question', [FILE_FIELD, *fields])}."
     text = (
         f"{len(shared):,} of {len(first_source):,} question ids occur in several files, for instance {example}; they"
         f" were read as the same questions. {remedy}"

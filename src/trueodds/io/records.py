@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, argument
 from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
 from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.data.labels import TRUTH_REMEDY, truth_value
@@ -60,7 +60,7 @@ class Record:
     def missing_field_error(self, field: str, *, is_confidence: bool = False) -> InputError:
         """Return the error of an empty field; one without a confidence may be declared to be no answer."""
         fix = "Correct or remove the row"
-        fix += f"; if it means that no answer was given, pass ⟨abstained={field!r}⟩." if is_confidence else "."
+        fix += f"; if it means that no answer was given, pass {argument('abstained', field)}." if is_confidence else "."
         return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.location}", fix)
 
     def to_number(self, field: str, value: Any) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, argument
 from trueodds.core.typing import Array
 from trueodds.io.conversion import QUOTED_CHARACTERS, is_readable
 from trueodds.io.records import Record
@@ -126,7 +126,7 @@ def _not_a_number_error(rows: list[Record], values: list[object], invalid: list[
     first = invalid[0]
     fix = (
         "Choose a field of numbers, or convert them; an answer without a usable confidence is counted if its value is"
-        f" empty and ⟨abstained={name!r}⟩ is passed."
+        f" empty and {argument('abstained', name)} is passed."
     )
     error = rows[first].wrong_type_error(name, values[first], fix)
     if len(invalid) == 1:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, argument
+from trueodds.core.printable import escape_marks
 from trueodds.core.typing import Array
 from trueodds.data.class_names import (
     categories_notes,
@@ -292,8 +293,8 @@ class TableSource(Source):
                 fix = describe_columns(self.roles, self.tables[0].columns) + " " + located.fix
                 located = InputError(located.code, located.problem, located.got, fix)
             if problem.code == "TO105" and self.roles.rows_name_classes:
-                probs = f"{'logits' if self.roles.logits else 'probs'}={list(self.roles.probs)!r}"
-                fix = located.fix + f" If the classes have other names, pass ⟨{probs}⟩ and ⟨classes=⟩ in this order."
+                probs = argument("logits" if self.roles.logits else "probs", list(self.roles.probs))
+                fix = located.fix + f" If the classes have other names, pass {probs} and ⟨classes=⟩ in this order."
                 located = InputError(located.code, located.problem, located.got, fix)
             raise located from None
 
@@ -338,7 +339,7 @@ class TableSource(Source):
                 "Labels refer to classes by position, but each row names its classes, in an order of its own.",
                 f"the classes {', '.join((self.roles.suffixes or ())[:MAX_LISTED_COLUMNS])}",
                 f"Write these names as labels, or list the classes in the order of the labels:"
-                f" ⟨{option}={list(self.roles.probs)!r}⟩.",
+                f" {argument(option, list(self.roles.probs))}.",
             )
         if self._orders is None:
             return
@@ -346,11 +347,13 @@ class TableSource(Source):
         option = "logits" if self.roles.logits else "probs"
         files = f"{os.path.basename(first_name)} and {os.path.basename(name)}"
         order_texts = [", ".join(first_probs), ", ".join(probs)]
-        fix = f"Pass ⟨{option}={list(first_probs)!r}⟩ if this is the order of the labels, or write names as labels."
+        in_order = argument(option, list(first_probs))
+        fix = f"Pass {in_order} if this is the order of the labels, or write names as labels."
         if sum(map(len, order_texts)) > MAX_ORDERS_LENGTH:
             i = next(i for i, (first, column) in enumerate(zip(first_probs, probs, strict=True)) if first != column)
             order_texts = [f"column {i} {first_probs[i]}", probs[i]]
-            fix = f"List the columns in the order of the labels, ⟨{option}=['{first_probs[0]}', …]⟩; or use names."
+            first = escape_marks(repr(first_probs[0]))
+            fix = f"List the columns in the order of the labels, ⟨{option}=[{first}, …]⟩; or use names."
         raise InputError(
             "TO309",
             "Labels are numbers, which refer to columns by position, but the files have several orders of the columns.",
@@ -435,7 +438,7 @@ def refuse_other_order(classes: Sequence[Any], roles: ColumnRoles) -> bool:
                     "The classes have the names of the columns, but in another order.",
                     f"{', '.join(names)} for the columns {', '.join(roles.probs)}",
                     f"Leave classes out; if labels are numbers in the order of the classes, pass"
-                    f" ⟨{'logits' if roles.logits else 'probs'}={ordered!r}⟩.",
+                    f" {argument('logits' if roles.logits else 'probs', ordered)}.",
                 )
             return True
     return False

@@ -260,3 +260,26 @@ class EpochMonitor:
                 self._logged_note_codes.add(note.code)
                 logger.warning("%s", note)
         return self.summary.to_dict(self.prefix)
+
+
+class EpochCallback:
+    """Base class of the callbacks: what they have in common besides the interface of their framework.
+
+    Parameters
+    ----------
+    estimator : str or Estimator, default="ece"
+        Name of an estimator, or an instance with its settings.
+    lens : str, Lens or callable, optional
+        Which predicted probability is examined, as in `measure`.
+    sum_tolerance : float, optional
+        Largest deviation of the sum of a row of probabilities from 1, as for `Predictions`.
+    rng : int, default=0
+        Seed of the null draws, and of the sample if there are more than 20 million probabilities.
+    """
+
+    _monitor: EpochMonitor
+
+    @property
+    def summary(self) -> EpochSummary | None:
+        """The latest summary."""
+        return self._monitor.summary

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, describe, install_command
 from trueodds.core.settings import Count, check
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch_summary import EpochMonitor, EpochSummary
+from trueodds.integrations.epoch_summary import EpochCallback, EpochMonitor
 from trueodds.integrations.row_collector import RowCollector, flatten_positions
 
 try:
@@ -25,7 +26,8 @@ except ModuleNotFoundError as problem:
 _PAIR_REMEDY = "Pass validation_data=(x, y), or a dataset of pairs (x, y) that can be read again in every epoch."
 
 
-class CalibrationCallback(keras.callbacks.Callback):
+@insert_shared_parameters
+class CalibrationCallback(EpochCallback, keras.callbacks.Callback):
     """Add calibration error, noise floor, p-value, temperature and refinement to the logs at the end of every epoch.
 
     The model predicts held-out rows, and the values are added to `logs`. The callbacks after this one read them there,
@@ -42,18 +44,12 @@ class CalibrationCallback(keras.callbacks.Callback):
         Whether the model returns logits; otherwise, as with a final softmax or sigmoid, it returns probabilities.
     batch_size : int, default=32
         Number of rows per batch if `validation_data` are arrays.
-    estimator : str or Estimator, default="ece"
-        Name of an estimator, or an instance with its settings.
-    lens : str, Lens or callable, optional
-        Which predicted probability is examined, as in `measure`.
+    estimator, lens : as in `EpochCallback`
     every : int, default=1
         Add values in the epochs 0, `every`, 2 `every`, ….
     prefix : str, default="calibration_"
         Beginning of the names of the values.
-    sum_tolerance : float, optional
-        Largest deviation of the sum of a row of probabilities from 1, as for `Predictions`.
-    rng : int, default=0
-        Seed of the null draws, and of the sample if there are more than 20 million probabilities.
+    sum_tolerance, rng : as in `EpochCallback`
 
     Attributes
     ----------
@@ -113,11 +109,6 @@ class CalibrationCallback(keras.callbacks.Callback):
         self._validation_data = validation_data
         self._batch_size = check("batch_size", batch_size, Count, 32)
         self._monitor = EpochMonitor(logits, estimator, lens, prefix, every=every, sum_tolerance=sum_tolerance, rng=rng)
-
-    @property
-    def summary(self) -> EpochSummary | None:
-        """The latest summary."""
-        return self._monitor.summary
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Predict the held-out rows, and add the values to the logs.

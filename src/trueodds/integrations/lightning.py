@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, describe, install_command
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch_summary import EpochMonitor, EpochSummary
+from trueodds.integrations.epoch_summary import EpochCallback, EpochMonitor
 from trueodds.integrations.row_collector import RowCollector
 
 try:
@@ -30,7 +31,8 @@ except ModuleNotFoundError as problem:
 OutputReader = Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
-class CalibrationCallback(Callback):
+@insert_shared_parameters
+class CalibrationCallback(EpochCallback, Callback):
     """Log calibration error, noise floor, p-value, temperature and refinement at the end of every validation epoch.
 
     The values are logged with ``log_dict`` of the module. They reach every logger, and `EarlyStopping` and
@@ -40,10 +42,7 @@ class CalibrationCallback(Callback):
     ----------
     logits : bool
         Whether the model returns logits; otherwise it returns probabilities.
-    estimator : str or Estimator, default="ece"
-        Name of an estimator, or an instance with its settings.
-    lens : str, Lens or callable, optional
-        Which predicted probability is examined, as in `measure`.
+    estimator, lens : as in `EpochCallback`
     every : int, default=1
         Log the epochs 0, `every`, 2 `every`, …. Between them, `EarlyStopping` reads the latest values again.
     prefix : str, default="calibration/"
@@ -52,10 +51,7 @@ class CalibrationCallback(Callback):
         Function of the module, the result of `validation_step` and the batch. It returns scores (n, K) or (n,), and
         labels (n,) or votes (n, K). By default `validation_step` must return a dict with the scores at ``"logits"`` (or
         ``"probs"`` if `logits` is False), and the labels at ``"labels"`` or ``"target"``.
-    sum_tolerance : float, optional
-        Largest deviation of the sum of a row of probabilities from 1, as for `Predictions`.
-    rng : int, default=0
-        Seed of the null draws, and of the sample if there are more than 20 million probabilities.
+    sum_tolerance, rng : as in `EpochCallback`
 
     Attributes
     ----------
@@ -106,11 +102,6 @@ class CalibrationCallback(Callback):
         self._score_keys = SCORE_KEYS[bool(logits)]
         self._output = output
         self._collectors: dict[int, RowCollector] = {}  # of each validation data loader
-
-    @property
-    def summary(self) -> EpochSummary | None:
-        """The latest summary."""
-        return self._monitor.summary
 
     def on_validation_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Remove the rows of an epoch that was interrupted.

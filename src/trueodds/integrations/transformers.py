@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch_summary import EpochMonitor, EpochSummary
+from trueodds.integrations.epoch_summary import EpochCallback, EpochMonitor
 from trueodds.integrations.row_collector import copy_to_array, flatten_positions
 
 PADDING_LABEL = -100  # label of positions that the losses of Transformers and PyTorch ignore
 
 
-class CalibrationMetrics:
+@insert_shared_parameters
+class CalibrationMetrics(EpochCallback):
     """Compute calibration error, noise floor, p-value, temperature and refinement at every evaluation of a `Trainer`.
 
     Pass an instance as ``Trainer(compute_metrics=...)``. The values reach every logger as ``eval_calibration_error``
@@ -23,18 +25,12 @@ class CalibrationMetrics:
     ----------
     logits : bool
         Whether the model returns logits; otherwise it returns probabilities.
-    estimator : str or Estimator, default="ece"
-        Name of an estimator, or an instance with its settings.
-    lens : str, Lens or callable, optional
-        Which predicted probability is examined, as in `measure`.
+    estimator, lens : as in `EpochCallback`
     ignore_index : int, optional
         Label of positions that are excluded, −100 for padded tokens. A note reports their number.
     prefix : str, default="calibration_"
         Beginning of the names of the values, to which the Trainer adds ``"eval_"``.
-    sum_tolerance : float, optional
-        Largest deviation of the sum of a row of probabilities from 1, as for `Predictions`.
-    rng : int, default=0
-        Seed of the null draws, and of the sample if there are more than 20 million probabilities.
+    sum_tolerance, rng : as in `EpochCallback`
 
     Attributes
     ----------
@@ -86,11 +82,6 @@ class CalibrationMetrics:
         )
         self._ignore_index = ignore_index
         self._collector = self._monitor.make_collector()
-
-    @property
-    def summary(self) -> EpochSummary | None:
-        """The latest summary."""
-        return self._monitor.summary
 
     def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, float]:
         """Add the predictions of an evaluation or of one of its batches, and compute the values after the last one.

@@ -18,7 +18,7 @@ from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
-from trueodds.resampling.tally_estimates import tally_estimand
+from trueodds.resampling.tally_estimand import tally_estimand
 
 DISTRIBUTION = "trueodds"
 

@@ -27,8 +27,8 @@ from trueodds.hypotests.group_results import ByGroup
 from trueodds.hypotests.group_status import analyze_groups, check_has_groups, group_partitions, tally_subgroups
 from trueodds.lenses.subgroups import rows_of_groups
 from trueodds.resampling.comparison.group_gaps import GroupErrors
+from trueodds.resampling.estimate import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.tally_estimates import estimate_error
 from trueodds.tallies.tally import Tally
 
 

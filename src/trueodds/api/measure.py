@@ -22,8 +22,8 @@ from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
+from trueodds.resampling.estimate import estimate_error, value_from_tally
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.tally_estimates import estimate_error, value_from_tally
 from trueodds.tallies.tally import Tally
 
 

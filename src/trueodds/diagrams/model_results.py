@@ -20,8 +20,8 @@ from trueodds.resampling.comparison.compared_model import ComparedModel
 from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences
 from trueodds.resampling.comparison.paired_rows import same_rows
 from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.tally_estimates import estimate_error
 from trueodds.tallies.tally import Tally, lens_views
 
 Models = Mapping[str, Predictions | Tally]  # the predictions of each model by its name

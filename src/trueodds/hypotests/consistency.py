@@ -32,7 +32,7 @@ from trueodds.resampling.null_distribution import (
 )
 from trueodds.resampling.null_draws_by_bin import can_draw_by_bin
 from trueodds.resampling.pvalues import exact_pvalues, pvalue
-from trueodds.resampling.tally_estimates import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
+from trueodds.resampling.tally_estimand import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally
 
 

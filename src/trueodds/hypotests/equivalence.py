@@ -16,8 +16,8 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
+from trueodds.resampling.estimate import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.tally_estimates import estimate_error
 from trueodds.tallies.tally import Tally, lens_views
 
 Margin = Annotated[float, Range(0, 1, closed="right")]

@@ -40,8 +40,8 @@ from trueodds.lenses.subgroups import (
 from trueodds.lenses.view import View
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
+from trueodds.resampling.estimate import estimate_error
 from trueodds.resampling.intervals.closed_form import normal_interval, t_interval
-from trueodds.resampling.tally_estimates import estimate_error
 from trueodds.tallies.tally import Tally
 
 MAX_NAMED_GROUPS = 5  # maximum number of subgroups named in a note

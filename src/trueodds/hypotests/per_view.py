@@ -36,7 +36,7 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description
-from trueodds.resampling.tally_estimates import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
+from trueodds.resampling.tally_estimand import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally
 
 NULL_DISTRIBUTIONS = ("asymptotic", "redraw")

@@ -52,9 +52,8 @@ from trueodds.reports.standard_measures import (
     standard_notes,
 )
 from trueodds.reports.subgroups import AuditGroups, GroupSpec, adjust_by_holm, measure_groups
-from trueodds.resampling import tally_estimates
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimate_all
+from trueodds.resampling.estimate import estimate_all, estimate_from_tally
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.null_distribution import noise_floor_draws, null_draws
 from trueodds.tallies.tally import Tally
@@ -342,9 +341,7 @@ def _family_by_holm(tests: Sequence[Verdict]) -> Verdict:
 def _estimate_from_tally(
     tally: Tally, name: str, lens: Lens, n_draws: int, level: float, rng: np.random.Generator
 ) -> Estimate:
-    return tally_estimates.estimate_from_tally(
-        tally, ESTIMATORS.make(name, {}), lens, "mean", IntervalSpec(level=level), n_draws, rng
-    )
+    return estimate_from_tally(tally, ESTIMATORS.make(name, {}), lens, "mean", IntervalSpec(level=level), n_draws, rng)
 
 
 def _test_tallied_groups(

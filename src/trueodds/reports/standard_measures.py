@@ -26,11 +26,10 @@ from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View, rank_scores
 from trueodds.reports.audit_result import AuditInterval, StandardMeasure
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimate_all
+from trueodds.resampling.estimate import estimate_all, estimate_error
 from trueodds.resampling.intervals.closed_form import normal_interval, t_interval
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.null_distribution import noise_floor_draws
-from trueodds.resampling.tally_estimates import estimate_error
 
 ICI_RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each
 CLIPPING_LIMITS = (1e-6, 1e-3)  # two settings min_prob of Cox's test, to show how much the slope depends on clipping

@@ -1,10 +1,11 @@
-"""Build `Estimate` results: value, confidence interval, noise floor and debiased value.
+"""Estimate from rows or a tally: value, confidence interval, noise floor and debiased value.
 
 Several estimands are estimated from one set of resamples of the rows.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from scipy.special import ndtri
 
 from trueodds.binning.edge_rounding import edge_rounding_notes, sample_scores
 from trueodds.binning.partition import Partition
-from trueodds.core.errors import Note
+from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.typing import Array
@@ -21,14 +22,18 @@ from trueodds.data.predictions import Predictions
 from trueodds.data.training_rows import training_row_note
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.estimators.binned import BinnedError
+from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import cluster_count_note, effective_n
 from trueodds.lenses.row_sources import sample_rows
 from trueodds.resampling.bootstrap import bootstrap
-from trueodds.resampling.cell_bootstrap import BootstrapResult
+from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import squared_error
+from trueodds.resampling.intervals.closed_form import normal_interval
 from trueodds.resampling.intervals.method import (
+    CONSTANT_OUTCOMES_TEXT,
     PLAIN_BOOTSTRAP_METHODS,
+    RESAMPLING_METHODS,
     UNDEFINED_VALUE_TEXT,
     IntervalSpec,
     estimate_interval,
@@ -36,12 +41,39 @@ from trueodds.resampling.intervals.method import (
     resolve_method,
     uses_resamples,
 )
-from trueodds.resampling.null_distribution import subtract_noise_floor
+from trueodds.resampling.null_distribution import DEFAULT_REDRAWS, noise_floor_draws, subtract_noise_floor
+from trueodds.resampling.tally_estimand import (
+    has_constant_outcomes,
+    has_score_sums,
+    reason_without_cell_interval,
+    tally_estimand,
+    tally_notes,
+    tally_null_draws,
+)
+from trueodds.tallies.tally import Tally
 
 MIN_RESAMPLES = 100  # with fewer resamples the limits of an interval are unreliable
 # An error below this share of the smallest of B null draws has a probability of at most about 0.1/B under calibration.
 IMPLAUSIBLE_SHARE = 0.1
 MIN_IMPLAUSIBLE_DRAWS = 199  # number of null draws for which this is rare enough
+
+
+def estimate_error(
+    data: Predictions | Tally,
+    error: Estimator,
+    lens: Lens,
+    aggregate: str,
+    interval_spec: IntervalSpec,
+    rng: np.random.Generator,
+) -> Estimate:
+    """Estimate an error through a lens; `aggregate` is how the values of several views are combined."""
+    if isinstance(data, Tally):
+        return estimate_from_tally(data, error, lens, aggregate, interval_spec, DEFAULT_REDRAWS, rng)
+    estimands = [Estimand.from_predictions(error, lens, data, aggregate)]
+    (estimate,) = estimate_all(
+        data, estimands, interval_spec, rng, lambda simulated: noise_floor_draws(data, simulated, rng)
+    )
+    return estimate
 
 
 def estimate_all(
@@ -124,6 +156,134 @@ def _draw_null_distributions(
     for i, draws in zip(other_indices, all_draws[len(estimands) :], strict=True):
         reported_null_draws[i] = draws
     return null_draws, reported_null_draws
+
+
+def estimate_from_tally(
+    tally: Tally,
+    estimator: Estimator,
+    lens: Lens,
+    aggregate: str,
+    interval_spec: IntervalSpec,
+    redraws: int,
+    rng: np.random.Generator,
+) -> Estimate:
+    """Estimate an error from a tally, with interval and noise floor if its cells are sufficient."""
+    if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
+        return estimate_score_from_tally(tally, estimator, lens, interval_spec)
+    estimand = tally_estimand(tally, estimator, lens, aggregate)
+    null_draws, reported_null_draws = None, None
+    resampling_rng = copy.deepcopy(rng)  # so that the resamples of all estimators have the same key
+    if interval_spec.interval is not None and not isinstance(estimator, ProperScore):
+        null_draws, _ = tally_null_draws(tally, estimand, redraws, rng)
+        if estimand.reported_estimand is not estimand:
+            reported_null_draws, _ = tally_null_draws(tally, estimand.reported_estimand, redraws, rng)
+    notes = tally_notes(tally, estimand)
+    return estimate_from_cells(estimand, interval_spec, resampling_rng, null_draws, notes, reported_null_draws)
+
+
+def estimate_from_cells(
+    estimand: Estimand,
+    interval_spec: IntervalSpec,
+    rng: np.random.Generator,
+    null_draws: Array | None,
+    notes: list[Note],
+    reported_null_draws: Array | None = None,
+) -> Estimate:
+    """Estimate from the cells of a tally; aggregates over classes have no interval."""
+    if interval_spec.resample == "rows":
+        raise InputError(
+            "TO205", "⟨resample='rows'⟩ requires the rows.", "a tally", "Omit resample, or use ⟨mode='exact'⟩."
+        )
+    reported = estimand.reported_estimand
+    method = resolve_method(reported, interval_spec, clustered=False, cells=True)
+    resampled, interval, no_interval_reason = None, None, ""
+    if interval_spec.interval is not None and len(estimand.views) > 1:
+        text = (
+            "An aggregate over classes from a tally has no interval: the joint distribution of the classes is not"
+            " stored."
+        )
+        notes = [*notes, Note("TN402", text)]
+    elif interval_spec.interval is not None:
+        no_interval_reason = reason_without_cell_interval(estimand)
+        if not no_interval_reason:
+            if method in RESAMPLING_METHODS:
+                resampled = bootstrap_cells(reported, interval_spec.resamples, rng)
+            method_null_draws = null_draws if reported is estimand else reported_null_draws
+            interval, no_interval_reason = estimate_interval(
+                None, reported, method, interval_spec, resampled, method_null_draws, rng
+            )
+    return build_estimate(
+        estimand,
+        interval,
+        no_interval_reason,
+        null_draws,
+        interval_spec,
+        resampled.resampled_units if resampled else None,
+        notes=notes,
+    )
+
+
+def value_from_tally(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str) -> float:
+    if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
+        return estimate_score_from_tally(tally, estimator, lens, IntervalSpec(interval=None)).value
+    estimand = tally_estimand(tally, estimator, lens, aggregate)
+    return float(estimand.combine_views(estimand.values))
+
+
+def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec) -> Estimate:
+    """Estimate a proper score from the sums of the score in the tally, with the normal interval of a mean.
+
+    The noise floor of the Brier score is the mean of p(1 − p) over the rows, summed over the classes or averaged over
+    independent labels. Of two classes, only the second counts. The parts of a decomposed score are those of its bins.
+    """
+    if getattr(estimator, "min_prob", 0.0):
+        raise InputError(
+            "TO403",
+            "⟨min_prob⟩ requires the rows; the tally stores the unclipped score.",
+            "min_prob",
+            "Use ⟨mode='exact'⟩.",
+        )
+    if interval_spec.interval not in ("auto", None):
+        raise InputError(
+            "TO205",
+            f"The {interval_spec.interval} interval of a score requires the rows.",
+            "a tally",
+            "Use ⟨interval='auto'⟩, or ⟨mode='exact'⟩.",
+        )
+    sums = tally.score(estimator.name)
+    value = sums["mean"]
+    notes = [*tally.notes(lens), Note("TN405", f"Computed from a {tally.resolution}.")]
+    interval = None
+    if interval_spec.interval is not None and np.isfinite(value):
+        if has_constant_outcomes(tally):
+            notes.append(Note("TN201", f"No interval: {CONSTANT_OUTCOMES_TEXT}."))
+        else:
+            interval = normal_interval(value, sums["standard_error"], interval_spec.level)
+    settings = {"interval": "normal", "level": interval_spec.level} if interval else {}
+    noise_floor = None
+    if estimator.name == "log_loss" and interval_spec.interval is not None:
+        notes.append(Note("TN406", "A tally does not store the entropy, so log loss has no noise floor."))
+    if estimator.name == "brier" and interval_spec.interval is not None and tally.kind != "confidence":
+        views = tally.views("positive" if tally.kind == "classes" and tally.k == 2 else "classwise")
+        variances = [float((view.w * view.p - view.sums("wpp")).sum() / view.total) for view in views]
+        noise_floor = float(np.mean(variances) if tally.kind == "multilabel" else np.sum(variances))
+    parts = {}
+    if getattr(estimator, "decomposition", None):
+        estimand = tally_estimand(tally, estimator, lens)
+        parts = {} if interval_spec.interval is None else evaluate_parts(estimand)
+        settings = estimator.settings_used(estimand.views[0]) | settings
+        notes = tally_notes(tally, estimand)
+    return Estimate(
+        estimator=estimator.name,
+        lens=str(lens),
+        value=value,
+        n=tally.n,
+        interval=interval,
+        noise_floor=noise_floor,
+        parts=parts,
+        settings=settings,
+        notes=tuple(notes),
+    )
 
 
 def build_estimate(

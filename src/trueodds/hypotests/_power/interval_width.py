@@ -19,8 +19,8 @@ from trueodds.hypotests._power.power import LIMITS_LEVEL, MAX_ROWS, MIN_ROWS
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.power_results import Power
 from trueodds.lenses.base import Lens
+from trueodds.resampling.estimate import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.resampling.tally_estimates import estimate_error
 
 DATA_SETS_PER_WIDTH = 16  # number of resampled data sets per estimate of the mean width
 MAX_ITERATIONS = 5  # maximum number of sample sizes that are tried

@@ -23,7 +23,11 @@ from trueodds.lenses.effective_sample_size import (
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
-from trueodds.resampling.estimate import build_estimate, collect_notes
+from trueodds.resampling.estimate import (
+    build_estimate,
+    collect_notes,
+    estimate_score_from_tally,
+)
 from trueodds.resampling.intervals import folded_normal, squared_error
 from trueodds.resampling.intervals.closed_form import normal_interval, wilson_shift
 from trueodds.resampling.intervals.difference import ErrorWithInterval
@@ -41,8 +45,7 @@ from trueodds.resampling.intervals.method import (
 from trueodds.resampling.intervals.percentile import jackknife
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 from trueodds.resampling.null_distribution import DEFAULT_REDRAWS, noise_floor_draws
-from trueodds.resampling.tally_estimates import (
-    estimate_score_from_tally,
+from trueodds.resampling.tally_estimand import (
     has_score_sums,
     reason_without_cell_interval,
     tally_estimand,

@@ -43,7 +43,9 @@ def test_a_bin_is_off_where_its_consistency_bar_says_so():
     known = reference.estimators()["c.consistency_bars.ew10"]["value"]
     rows = reference.frame("estimators/c_binary500.csv")
     view = View(rows["p"], rows["y"])
-    parts = list(BinByBin(partition=Uniform(10)).evaluate(view).parts.values())
+    result = BinByBin(partition=Uniform(10)).evaluate(view)
+    parts = list(result.parts.values())
+    assert result.settings_used["smallest_bin"] == min(part["n"] for part in parts)
     bars = consistency_bars(view, Uniform(10).fit(view).index(view.partition_values), 10, 0.9)
     for b, part in enumerate(parts):
         low, high = known[str(b)]["poisson_binomial_5_95"]

@@ -129,6 +129,7 @@ def test_separated_rows_get_held_shares_and_say_so():
     assert solution.theta == pytest.approx(fit_logistic(X, y, w, FLAT, smooth=True).theta, abs=1e-12)
     assert separation_note(3).code == "TN515"
     assert "in 3 curves" in separation_note(3).text
+    assert "curve" not in separation_note().text
 
 
 def test_a_million_separated_rows_still_have_a_tame_fit():

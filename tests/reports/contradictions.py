@@ -28,12 +28,12 @@ from trueodds.reports.text.terminal import render_brief, render_text
 from trueodds.reports.text.verdict_sentence import judge
 
 KINDS = ("binary", "binary", "binary", "classes", "classes", "confidence", "votes", "multilabel")
-DIRECTIONS = ("reversed", "overconfident", "underconfident", "too high", "too low", "miscalibrated")
+LEVELS = ("too high", "too low", "overconfident", "underconfident")
+SPREADS = ("too extreme", "too moderate")
+DIRECTIONS = ("reversed", *LEVELS, *SPREADS, "miscalibrated")
 OPENINGS = {
     "no evidence": "No evidence of miscalibration:",
     "not tested": "Not tested:",
-    "too high": "Overpredicts:",
-    "too low": "Underpredicts:",
 }
 
 
@@ -99,7 +99,8 @@ class Forms:
         self.data, self.verdict = self.facts["data"], self.facts["verdict"]
         self.result = AuditResult.from_dict(self.facts)
         self.lines: dict[str, SummaryLine] = {line.label: line for line in summary_lines(self.result)}
-        self.sentence: str = self.verdict["sentence"]
+        self.headline: str = self.verdict["sentence"]
+        self.sentence = f"{self.headline} {self.verdict['details']}"
         self.methods, self.citation = describe_methods(self.result), cite_audit(self.result)
 
     @cached_property
@@ -183,9 +184,18 @@ def _verdict(forms: Forms) -> Iterator[str]:
     units = "clusters" if forms.data["clusters"] is not None else "rows"
     opening = OPENINGS.get(state, f"Too few {units} to judge:" if state == "too few rows" else f"{state.capitalize()}:")
     opening = "Inconclusive:" if is_inconclusive else opening
-    openings = {"Inconclusive:", *OPENINGS.values(), *(f"{name.capitalize()}:" for name in DIRECTIONS)}
-    if [word for word in openings | {opening} if word in forms.sentence] != [opening]:
+    if verdict["rejected"] and state != "miscalibrated":
+        opening = state if not re.search(f"slightly {state}", forms.headline, re.IGNORECASE) else f"slightly {state}"
+        opening = opening.capitalize()
+    directions = [word for name in LEVELS + SPREADS for word in (name.capitalize(), f"Slightly {name}")]
+    openings = {"Inconclusive:", "Miscalibrated:", *OPENINGS.values(), "Reversed", *directions, opening}
+    if [word for word in openings if word in forms.headline] != [opening]:
         yield f"the opening is not {opening}"
+    spread = verdict["spread"]
+    if (state in SPREADS or state == "reversed") and spread != state:
+        yield f"the state {state} beside the spread {spread}"
+    if spread and not verdict["rejected"]:
+        yield f"a spread ({spread}) of predictions that are not rejected"
     line = forms.lines["Miscalibration"]
     value = "detected" if verdict["rejected"] else "not tested" if state == "not tested" else "not detected"
     value = "inconclusive" if has_doubts and value == "not detected" else value
@@ -195,11 +205,7 @@ def _verdict(forms: Forms) -> Iterator[str]:
     tone = "bad" if verdict["rejected"] else "good" if is_good else "plain"
     if line.tone != tone or forms.role != {"plain": "sentence"}.get(tone, tone):
         yield f"the tones {line.tone} and {forms.role} are not {tone}"
-    badge = (
-        "inconclusive"
-        if is_inconclusive
-        else {"too high": "overpredicts", "too low": "underpredicts"}.get(state, state)
-    )
+    badge = "inconclusive" if is_inconclusive else state
     if f'<header class="{tone}">' not in forms.page or f'<span class="badge">{badge}</span>' not in forms.page:
         yield f"the head of the page is not {tone}, {badge}"
     if not forms.citation.endswith(f"; verdict: {'inconclusive' if is_inconclusive else state}."):
@@ -211,10 +217,11 @@ def _verdict(forms: Forms) -> Iterator[str]:
     if (among["unexamined"] or is_untestable) and not verdict["rejected"] and forms.exit_code != 2:
         yield "a gate passes beside groups that were not examined or tested"
     for name in ("text", "brief", "notebook"):
-        if plain(forms.sentence) not in getattr(forms, name):
-            yield f"the sentence is not in the {name}"
-    if plain(html.escape(forms.sentence)) not in plain(forms.page):
-        yield "the sentence is not on the page"
+        if plain(forms.headline) not in getattr(forms, name) or plain(verdict["details"]) not in getattr(forms, name):
+            yield f"the sentences are not in the {name}"
+    for text in (forms.headline, verdict["details"]):
+        if plain(html.escape(text)) not in plain(forms.page):
+            yield f"not on the page: {text}"
 
 
 def _evidence(forms: Forms) -> Iterator[str]:
@@ -295,19 +302,23 @@ def _means(forms: Forms) -> Iterator[str]:
     slope = forms.result.standard.get("calibration_slope")
     if state in ("too high", "too low") and (predicted > observed) != (state == "too high"):
         yield f"{state} for the means {predicted}, {observed}"
-    if state in ("overconfident", "underconfident"):
-        by_slope = (
-            "calibration slope" in sentence and "yet probabilities" not in sentence and "also too" not in sentence
-        )
-        is_over = slope.value < 1 if by_slope else predicted > observed  # type: ignore[union-attr,operator]
-        if is_over != (state == "overconfident"):
-            yield f"{state} for the means {predicted}, {observed} and the slope {slope and slope.value}"
-    for ratio, word in re.findall(r"(?:predicts )?([\d.]+) times as many events( occur)?", sentence):
-        if not shows(ratio, max(observed / predicted, predicted / observed)) or (observed > predicted) != bool(word):
-            yield f"{ratio} times as many events for {predicted}, {observed}"
-    for word in re.findall(r"(?:also|whole are|are) too (extreme|moderate)", sentence):
-        if (slope.value < 1) != (word == "extreme"):  # type: ignore[union-attr,operator]
+    if state in ("overconfident", "underconfident") and (predicted > observed) != (state == "overconfident"):
+        yield f"{state} for the means {predicted}, {observed}"
+    words = re.findall(r"too (extreme|moderate)", forms.headline, re.IGNORECASE)
+    for word in words:
+        if (slope.value < 1) != (word.lower() == "extreme"):  # type: ignore[union-attr,operator]
             yield f"too {word} for the slope {slope and slope.value}"
+    if words and forms.verdict["spread"] != f"too {words[0].lower()}":
+        yield f"too {words[0]} beside the spread {forms.verdict['spread']}"
+    pattern = r"\((O:E|slope) (\S+), (?:[\d.]+ % CI )?(\S+) to (\S+)\)"
+    for label, value, low, high in re.findall(pattern, forms.headline):
+        measure = forms.result.standard["observed_to_expected" if label == "O:E" else "calibration_slope"]
+        printed = zip((value, low, high), (measure.value, measure.interval.low, measure.interval.high), strict=True)  # type: ignore[union-attr]
+        if not all(shows(text, number) for text, number in printed):
+            yield f"{label} {value}, {low} to {high} is printed for {measure}"
+    is_slight = forms.result.is_level_slight or forms.result.is_spread_slight
+    if "slightly" in forms.headline.lower() and not is_slight:
+        yield "an error that is not slight is called slight"
     quoted = re.search(
         r"([\d,]+) rows (?:predicted at|with mean confidence) ([\d.]+) % "
         r"(?:on average have an event rate of|are right) ([\d.]+) %",
@@ -325,11 +336,11 @@ def _means(forms: Forms) -> Iterator[str]:
         if not found:
             yield f"no bin outside its bar is that of {quoted[0]}"
         for predicted_there, observed_there in found:
-            # Rows of two classes below the event rate are overconfident if they are predicted too low.
-            is_above = not is_binary or predicted_there >= observed
-            if state in ("overconfident", "underconfident") and (state == "overconfident") != (
-                (predicted_there > observed_there) == is_above
-            ):
+            # Rows of two classes below the event rate are too extreme if they are predicted too low.
+            is_below = state in SPREADS and is_binary and predicted_there < observed
+            too_high = {True: ("too low", "too moderate"), False: ("too high", "overconfident", "too extreme")}
+            too_low = {True: ("too high", "too extreme"), False: ("too low", "underconfident", "too moderate")}
+            if state in (too_high if predicted_there < observed_there else too_low)[is_below]:
                 yield f"{state} and {quoted[0]}"
     if state == "reversed" and slope.value >= 0:  # type: ignore[union-attr,operator]
         yield f"reversed for the slope {slope and slope.value}"
@@ -487,30 +498,27 @@ def _recalibration(forms: Forms) -> Iterator[str]:
         if line.value != "not attempted" or "recalibration" in sentence.lower() or "Confirmed" in forms.methods.text:
             yield f"a recalibration that was not attempted: {line.value}"
         return
-    gain_is_positive = (fix["gain_low"] or 0) > 0
-    status = ("confirmed" if gain_is_positive else "gain not confirmed") if fix["confirmed"] else fix["outcome"]
+    gain_is_positive, status = (fix["gain_low"] or 0) > 0, fix["outcome"]
+    if fix["confirmed"] != (status in ("confirmed", "gain not established")):
+        yield f"confirmed is {fix['confirmed']} beside {status}"
+    if fix["confirmed"] and gain_is_positive != (status == "confirmed"):
+        yield f"{status} beside a gain of at least {fix['gain_low']}"
     if fix["confirmed"] and not (fix["pvalue"] <= fix["alpha"] and forms.verdict["pvalue"] <= forms.verdict["alpha"]):
         yield f"confirmed with p {fix['pvalue']} at {fix['alpha']}, family {forms.verdict['pvalue']}"
     if (fix["applied"] != "identity") != fix["confirmed"]:
         yield "what is applied is not what is confirmed"
     words = {
-        "confirmed": ("reduces the log loss", None, "Confirmed:", "confirmed"),
-        "gain not confirmed": (
-            "is confirmed by cross-fitting, but the gain", None, "confirmed, but not the gain",
-            "miscalibration confirmed, gain not confirmed",
-        ),
+        "confirmed": ("reduces the log loss", None, "Outcome: confirmed,"),
+        "gain not established": ("gain not established (", None, "Outcome: gain not established,"),
         "too few rows": (
-            "o recalibration could be confirmed", "not confirmed, too few rows", "No recalibration was confirmed",
-            "not confirmed, too few rows",
+            "o recalibration could be confirmed", "too few rows", "No recalibration was confirmed: too few rows"
         ),
         "no gain": (
-            "o recalibration improves the held-out", "none confirmed", "No recalibration was confirmed", "no gain"
+            "o recalibration improves the held-out", "no gain", "No recalibration was confirmed: no significant gain"
         ),
-        "not judged": (
-            "o recalibration can be judged", "not judged", "No recalibration was judged", "not judged"
-        ),
+        "not judged": ("o recalibration can be judged", "not judged", "No recalibration was judged"),
     }  # fmt: skip
-    in_sentence, value, in_methods, outcome = words[status]
+    in_sentence, value, in_methods = words[status]
     others = {entry[0] for entry in words.values()} - {in_sentence}
     if in_sentence not in sentence or any(other in sentence for other in others):
         yield f"the sentence on a recalibration that is {status}"
@@ -519,11 +527,11 @@ def _recalibration(forms: Forms) -> Iterator[str]:
         yield f"the methods on a recalibration that is {status}"
     if value is not None and line.value != value:
         yield f"the summary on a recalibration that is {status}: {line.value}"
-    if fix["confirmed"] and ("confirmed but not the gain" in line.remark) == gain_is_positive:
+    if fix["confirmed"] and ("gain not established (" in line.remark) == gain_is_positive:
         yield f"the summary on a gain from {fix['gain_low']}"
     if (line.tone == "good") and status != "confirmed":
         yield f"the tone of a recalibration that is {status}"
-    if dict(recalibration.recalibration_table(forms.result).rows)["outcome"] != outcome:
+    if dict(recalibration.recalibration_table(forms.result).rows)["outcome"] != status:
         yield "the outcome in the table"
     marks = {row[0]: row[-1] for row in recalibration.candidate_table(forms.result).rows}
     chosen = next((method for method, mark in marks.items() if mark.startswith("chosen")), fix["chosen"])

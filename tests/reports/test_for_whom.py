@@ -230,7 +230,7 @@ def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
 def test_every_line_that_names_a_worst_group_names_the_same_one(crossed):
     document = crossed.to_dict()
     assert document["among_groups"]["worst"] == "a=1, b=1"
-    assert "worst group: a=1, b=1 " in crossed.verdict["sentence"]
+    assert "worst group: a=1, b=1 " in crossed.verdict["details"]
     assert re.search(r"Worst group +ECE 0\.\d+ \(a=1, b=1", crossed.brief())
     # The largest cumulative error is another error, and its line says so.
     assert "worst" not in group_tables.group_gap_table(document).rows[-1][1]
@@ -270,7 +270,7 @@ def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:
     y = rng.random(1500) < np.where(ward == "C", 1 / (1 + np.exp(0.9 - x)), p)
     report = audit(to.Predictions(y.astype(int), p, group={"ward": ward}), resamples=199)
     assert re.search(
-        r"worst group: ward=C \(mean predicted 4\d %, observed 3\d %, ECE 0\.\d+\)\.", report.verdict["sentence"]
+        r"worst group: ward=C \(mean predicted 4\d %, observed 3\d %, ECE 0\.\d+\)\.", report.verdict["details"]
     )
 
 
@@ -287,7 +287,7 @@ def test_no_worst_group_is_named_if_the_errors_of_the_groups_do_not_differ_signi
     report = audit(_confident_answers(dict.fromkeys(("physics", "law", "art", "biology", "math"), 0.2)), resamples=99)
     document = report.to_dict()
     assert [gap["settled"] for gap in document["among_groups"]["widest"]] == [False]
-    sentence = report.verdict["sentence"]
+    sentence = report.verdict["details"]
     assert "; all 5 groups are miscalibrated, and their errors do not differ significantly." in sentence
     assert "orst group" not in sentence
     assert "subject=" not in sentence
@@ -297,14 +297,14 @@ def test_no_worst_group_is_named_if_the_errors_of_the_groups_do_not_differ_signi
 
 def test_the_named_worst_group_is_one_whose_error_is_significantly_larger() -> None:
     report = audit(_confident_answers({"law": 0.35, "art": 0.2}), resamples=199)
-    assert "worst group: subject=law (" in report.verdict["sentence"]
+    assert "worst group: subject=law (" in report.verdict["details"]
 
 
 def test_without_gaps_several_miscalibrated_groups_are_only_counted() -> None:
     preds = _confident_answers({"law": 0.35, "art": 0.2})
     report = audit(to.tally(preds), resamples=999)
-    assert "2 of 5 groups are miscalibrated." in report.verdict["sentence"]
-    assert "differ" not in report.verdict["sentence"]
+    assert "2 of 5 groups are miscalibrated." in report.verdict["details"]
+    assert "differ" not in report.verdict["details"]
 
 
 def test_the_only_miscalibrated_group_is_named_without_any_gap() -> None:

@@ -247,7 +247,7 @@ def test_between_a_note_and_its_code_no_space_is_left_that_would_indent_its_firs
 def test_an_audit_that_found_nothing_is_green() -> None:
     html = page.render_html(unremarkable())
     assert '<header class="good">' in html
-    assert "none confirmed" in html
+    assert "no gain" in html
 
 
 def test_long_tables_of_pictures_are_cut_and_counted() -> None:

@@ -167,10 +167,10 @@ def _wrap(fragment: str) -> str:
 def test_the_methods_follow_the_settings() -> None:
     facts = example()
     facts["data"]["clusters"], facts["settings"]["seed"] = 40, "generator"
-    facts["recalibration"]["confirmed"] = False
+    facts["recalibration"] |= {"confirmed": False, "outcome": "no gain"}
     words = Read(page.render_html(facts)).words
     assert "in 40 clusters of dependent rows" in words
-    assert "No recalibration was confirmed." in words
+    assert "No recalibration was confirmed: no significant gain." in words
     assert "a random generator without a seed" in words
     assert "2 groups of site were tested jointly by step-down min-p (Westfall & Young 1993)" in words
 

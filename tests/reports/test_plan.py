@@ -34,9 +34,9 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     assert verdict["state"] == "overconfident"
     assert verdict["rejected"]
     assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - RECALIBRATION_WEIGHT))
-    assert verdict["sentence"].startswith("Overconfident: predicts ")
-    assert "Calibration rejected (family-wise p ≤ 0.0053)" in verdict["sentence"]
-    assert "confirmed by cross-fitting on these rows" in verdict["sentence"]
+    assert verdict["sentence"].startswith("Overconfident (slope ")
+    assert "Calibration rejected (family-wise p ≤ 0.0053)" in verdict["details"]
+    assert "confirmed by cross-fitting on these rows" in verdict["details"]
     fix = overconfident.to_dict()["recalibration"]
     assert fix["chosen"] in ("temperature", "structured")
     assert float(fix["summary"].removeprefix("T = ").split(",")[0]) == pytest.approx(2.0, abs=0.25)
@@ -45,7 +45,7 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
 def test_a_calibrated_model_is_left_alone(calibrated):
     assert calibrated.verdict["state"] == "no evidence"
     assert "No recalibration improves the held-out log loss significantly." in calibrated.verdict["sentence"]
-    assert "95 % confidence interval of the expected calibration error 0 to 0.0" in calibrated.verdict["sentence"]
+    assert "95 % confidence interval of the expected calibration error 0 to 0.0" in calibrated.verdict["details"]
 
 
 def test_underconfidence_has_its_own_word():
@@ -153,7 +153,7 @@ def test_impossible_outcomes_are_evidence_of_their_own():
     assert document["data"]["true_class_zeros"] == 40
     assert document["measures"][1]["value"] is None  # infinite log loss
     assert document["verdict"]["rejected"]
-    assert "40 outcomes occurred although the predicted probability was 0." in document["verdict"]["sentence"]
+    assert "40 outcomes occurred although the predicted probability was 0." in document["verdict"]["details"]
 
 
 def test_one_impossible_outcome_is_enough_whatever_the_test_says():
@@ -165,7 +165,7 @@ def test_one_impossible_outcome_is_enough_whatever_the_test_says():
     assert (verdict["state"], verdict["rejected"]) == ("miscalibrated", True)
     assert (
         "1 outcome occurred although the predicted probability was 0; apart from that, calibration is not rejected"
-        in verdict["sentence"]
+        in verdict["details"]
     )
 
 
@@ -196,18 +196,16 @@ def test_calibration_on_average_is_stated_before_where_it_fails():
 
 
 @pytest.mark.usefixtures("reduced_candidates")
-def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on_average():
+def test_two_classes_are_too_extreme_though_they_are_a_little_too_low_on_average():
     # Twice as far on the scale of log odds, and a little too low on average: what is wrong is that it is too extreme.
     rng = np.random.default_rng(5)
     odds = rng.normal(0.7, 1.0, 20_000)
     y = (rng.random(len(odds)) < 1 / (1 + np.exp(-odds))).astype(int)
     p = 1 / (1 + np.exp(-(2 * odds - 0.55)))
     report = to.audit(to.Predictions(y, p), resamples=99)
-    assert report.verdict["state"] == "overconfident"
+    assert (report.verdict["state"], report.verdict["spread"]) == ("too extreme", "too extreme")
     assert re.match(
-        r"Overconfident: [\d,]+ rows predicted at \d+(\.\d+)? % on average have an event rate of \d+(\.\d+)? %; "
-        r"overall, mean predicted 63 %, observed 65 % "
-        r"\(calibration slope 0\.\d\d, 95 % confidence interval 0\.\d\d to 0\.5\d, ideally 1\)\.",
+        r"Too extreme \(slope 0\.\d\d, 95 % CI 0\.\d\d to 0\.5\d\): mean predicted 63 %, observed 65 %\.",
         report.verdict["sentence"],
     )
     higher = to.audit(to.Predictions(y, 1 / (1 + np.exp(-(odds + 0.5)))), resamples=99)
@@ -236,7 +234,7 @@ def test_too_few_clusters_are_reported_with_their_number():
     p = np.tile([0.2, 0.8], 20)
     document = to.audit(to.Predictions([0, 1] * 20, p, cluster=np.arange(40) // 10), resamples=99).to_dict()
     assert document["verdict"]["state"] == "not tested"
-    assert "Too few clusters for a test: with 4 clusters" in document["verdict"]["sentence"]
+    assert "Too few clusters for a test: with 4 clusters" in document["verdict"]["details"]
 
 
 @pytest.mark.slow
@@ -246,7 +244,7 @@ def test_votes_agree_and_are_not_right():
     P = rng.dirichlet(np.full(3, 0.3), 400)
     votes = rng.multinomial(8, 0.5 * P + 0.5 / 3)
     sentence = to.audit(to.Predictions(votes, P), resamples=99).verdict["sentence"]
-    assert re.match(r"Overconfident: predicts \d+ % on average, \d+ % of the votes agree\.", sentence)
+    assert re.match(r"Overconfident \(slope .*\): predicts \d+ % on average, \d+ % of the votes agree\.", sentence)
     two = to.audit(to.Predictions(votes[:, :2] + [0, 1], P[:, :1] * [[0, 1]] + [[1, 0]] * (1 - P[:, :1])), resamples=99)
     assert "share of votes" in two.verdict["sentence"]
 
@@ -284,7 +282,7 @@ def test_a_risk_model_that_predicts_too_high_is_called_too_high():
     p = rng.uniform(0.2, 0.9, 2000)
     document = binary(p, rng.random(2000) < 0.8 * p).to_dict()
     assert document["verdict"]["state"] == "too high"
-    assert document["verdict"]["sentence"].startswith("Overpredicts: mean predicted 54 %, observed 44 %; ")
+    assert document["verdict"]["sentence"].startswith("Too high (O:E 0.81, 95 % CI ")
     assert document["verdict"]["calibration_in_the_large"] == pytest.approx(
         document["data"]["event_rate"] - document["data"]["mean_prediction"]
     )

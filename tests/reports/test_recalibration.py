@@ -100,15 +100,12 @@ def test_a_gain_of_uncertain_size_is_not_said_to_be_a_reduction() -> None:
         if fix["confirmed"] and fix["gain_low"] <= 0:
             break
     assert re.search(
-        r"Miscalibration is confirmed by cross-fitting, but the gain in log loss by .* is not \("
-        r"\d+\.\d % lower, 90 % confidence interval −0\.\d+ to 0\.\d+ nats per row\)\.",
+        r": gain not established \(\S+ nats per row, 90 % CI −0\.\d+ to 0\.\d+\)\.$",
         report.verdict["sentence"],
     )
-    assert "the gain in log loss is not" in next(note.text for note in report.notes if note.code == "TN509")
+    assert "Gain not established, although" in next(note.text for note in report.notes if note.code == "TN509")
     assert fix_fact(report.to_dict()).tone == "plain"
-    assert ("outcome", "miscalibration confirmed, gain not confirmed") in recalibration.recalibration_table(
-        typed(report.to_dict())
-    ).rows
+    assert ("outcome", "gain not established") in recalibration.recalibration_table(typed(report.to_dict())).rows
     assert fix["gain"] > 0  # the README: recommended only if it improves predictions for other rows
 
 
@@ -191,6 +188,6 @@ def test_a_candidate_that_is_chosen_and_not_applied_is_marked_so() -> None:
 
 def test_the_interval_of_a_gain_in_a_sentence_has_no_exponent_and_shows_on_which_side_of_0_it_ends() -> None:
     audit = example()
-    audit["recalibration"] |= {"gain_percent": 2.1, "gain_low": -2.27e-05, "gain_high": 0.0230}
+    audit["recalibration"] |= {"outcome": "gain not established", "gain_low": -2.27e-05, "gain_high": 0.0230}
     sentence = describe_recalibration(typed(audit).recalibration, typed(audit).data)
-    assert "90 % confidence interval −0.00002 to 0.02300 nats per row" in sentence
+    assert "nats per row, 90 % CI −0.00002 to 0.02300)" in sentence

@@ -98,7 +98,10 @@ def test_a_tiny_p_is_reported_as_small() -> None:
     text = " ".join(render_text(audit).split())
     assert "p < 0.0001" in text
     assert "e-15" not in text
-    assert ("p-value of the gain", "< 0.0001") in recalibration.recalibration_table(typed(audit)).rows
+    assert (
+        "p-value of the null hypothesis that the predictions are calibrated",
+        "< 0.0001",
+    ) in recalibration.recalibration_table(typed(audit)).rows
 
 
 def test_each_claim_is_tested_once() -> None:

@@ -24,9 +24,9 @@ def test_a_reversed_column_is_reversed_and_not_overconfident(swapped: to.Audit) 
     assert swapped.verdict["state"] == "reversed"
     sentence = swapped.verdict["sentence"]
     assert sentence.startswith(
-        "The columns of the classes seem to be in a different order than the labels. Reversed: higher predicted"
-        " probabilities go with lower event rates (calibration slope −1.0"
+        "The columns of the classes seem to be in a different order than the labels. Reversed (slope −1.0"
     )
+    assert "): higher predicted probabilities go with lower event rates; mean predicted" in sentence
     assert "extreme" not in sentence
     valid(swapped.to_dict(), "audit")
 
@@ -55,14 +55,14 @@ def test_permuted_classes_and_reversed_confidences_have_their_own_words() -> Non
     c = rng.uniform(0.05, 0.95, 1500)
     confidence = to.audit(to.Predictions.from_confidence(c, rng.random(1500) > c), resamples=199).verdict
     assert confidence["state"] == "reversed"
-    assert "Reversed: higher confidences go with lower accuracy" in confidence["sentence"]
+    assert "): higher confidences go with lower accuracy; " in confidence["sentence"]
 
 
 def test_a_slope_below_1_and_above_0_is_no_reversed_ranking() -> None:
     rng = np.random.default_rng(4)
     x = rng.normal(0, 2, 3000)
     y = (rng.random(3000) < 1 / (1 + np.exp(-0.2 * x))).astype(int)
-    assert to.audit(y, 1 / (1 + np.exp(-x)), resamples=199).verdict["state"] == "overconfident"
+    assert to.audit(y, 1 / (1 + np.exp(-x)), resamples=199).verdict["state"] == "too extreme"
 
 
 @pytest.mark.parametrize("n", [1, 12, 19])

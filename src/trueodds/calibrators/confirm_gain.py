@@ -17,6 +17,7 @@ from trueodds.core.weighted_sum import weighted_sum
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN = "confirmed", "too few rows", "no gain"
+GAIN_NOT_ESTABLISHED = "gain not established"  # the miscalibration is confirmed, but the gain may be 0
 TRAINING_ROWS = "not judged"  # on rows that the model was trained on
 METHOD, PROCEDURE = "method", "procedure"  # whose gain is estimated: one calibrator's, or that of choice and fit
 
@@ -33,7 +34,7 @@ _CROSS_FIT_VARIANCE_FACTOR = 2.0
 class Confirmation:
     """The cross-fitted gain in mean log loss, and its test."""
 
-    outcome: str  # CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN or TRAINING_ROWS
+    outcome: str  # CONFIRMED, GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, NO_GAIN or TRAINING_ROWS
     gain: float  # nats per row; positive is better
     se: float  # standard error of the gain
     low: float  # lower confidence limit of the gain, at one-sided level 1 − alpha
@@ -52,12 +53,7 @@ class Confirmation:
     @property
     def confirmed(self) -> bool:
         """Whether the test is significant, which confirms that P is miscalibrated in the direction of the maps."""
-        return self.outcome == CONFIRMED
-
-    @property
-    def gain_confirmed(self) -> bool:
-        """Whether the test is significant and the confidence interval of the gain is above 0."""
-        return self.confirmed and self.low > 0
+        return self.outcome in (CONFIRMED, GAIN_NOT_ESTABLISHED)
 
     def with_loss_of_all_rows(self, before: float) -> Confirmation:
         """The result relative to `before`, the log loss of all rows, where the gain was estimated on a sample."""
@@ -144,7 +140,7 @@ def confirm_gain(
                 (power_quantile * se / gain) ** 2,
             )
     if confirmed:
-        outcome = CONFIRMED
+        outcome = CONFIRMED if low > 0 else GAIN_NOT_ESTABLISHED
     else:
         outcome = NOT_ENOUGH_ROWS if required_rows <= _MAX_ROWS_FACTOR * len(w) else NO_GAIN
     return Confirmation(

@@ -9,7 +9,14 @@ from typing import Any
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, to_accepted_input
 from trueodds.calibrators.choose import CandidateChoice
-from trueodds.calibrators.confirm_gain import NO_GAIN, NOT_ENOUGH_ROWS, PROCEDURE, TRAINING_ROWS, Confirmation
+from trueodds.calibrators.confirm_gain import (
+    CONFIRMED,
+    NO_GAIN,
+    NOT_ENOUGH_ROWS,
+    PROCEDURE,
+    TRAINING_ROWS,
+    Confirmation,
+)
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent_in_text, format_pvalue_clause, format_range
@@ -85,25 +92,23 @@ class Recalibration:
         return self.applied != "identity"
 
     @property
-    def confirmed_text(self) -> str:
-        """What a confirmed recalibration has established: its gain, or the miscalibration only."""
-        has_gain = self.confirmation is not None and self.confirmation.gain_confirmed
-        return "confirmed" if has_gain else "miscalibration confirmed but not the gain"
-
-    @property
     def outcome_text(self) -> str:
         """What the held-out rows have shown, in a few words, for the line that describes the calibrator."""
         if not self.choice:
             return "no recalibration attempted"
         if self.confirmed:
-            return f"{self.confirmed_text} on held-out rows"
+            return f"{self.outcome} on held-out rows"
         if self.outcome == TRAINING_ROWS:
             return "no recalibration judged: the model may have been fitted to these rows"
         return "no recalibration confirmed: too few rows" if self.outcome == NOT_ENOUGH_ROWS else "no gain found"
 
     @property
     def outcome(self) -> str | None:
-        """`confirmed`, `too few rows`, `no gain` or `not judged`; None if no recalibration was attempted."""
+        """What the held-out rows show; None if no recalibration was attempted.
+
+        It is `confirmed`, `gain not established` (only the miscalibration is confirmed), `too few rows`, `no gain` or
+        `not judged`.
+        """
         if self.confirmation is None:
             return None
         is_on_new_rows = self.confirmation.outcome != TRAINING_ROWS
@@ -186,7 +191,7 @@ class Recalibration:
             return to_printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
             return (
-                f"{self.applied} ({self.summary}) {self.confirmed_text}: log loss"
+                f"{self.applied} ({self.summary}) {self.outcome}: log loss"
                 f" {_format_loss(confirmation.log_loss_before)} → {format_number(confirmation.log_loss_after)},"
                 f" p={format_number(confirmation.pvalue)}, cross-fitted"
                 f" on {self.confirm_rows:,} rows"
@@ -267,8 +272,8 @@ def outcome_notes(
     if name != "identity" and confirmation.confirmed:
         established = (
             "Confirmed"
-            if confirmation.gain_confirmed
-            else "Miscalibration in this direction is confirmed, but the gain in log loss is not"
+            if confirmation.outcome == CONFIRMED
+            else "Gain not established, although the miscalibration in this direction is confirmed"
         )
         scope = ""
         if confirmation.gain_of == PROCEDURE:

@@ -18,8 +18,9 @@ from scipy.special import ndtri
 
 from trueodds.hypotests.group_results import evidence_order
 
-# With this ratio of observed and predicted events of two classes, or its inverse, their ratio is the main result.
-MIN_RATIO_OF_EVENTS = 1.25
+# Errors below these limits are called slight: the O:E ratio of two classes or its inverse, for others the difference
+# of mean confidence and accuracy, and the distance of a slope from 1.
+SLIGHT_RATIO, SLIGHT_GAP, SLIGHT_SLOPE = 1.05, 0.01, 0.1
 # Calibration-in-the-large gives a direction only if it is at least this share of the calibration error; otherwise
 # errors of both signs cancel in the mean.
 MIN_SHARE_IN_THE_LARGE = 1 / 3
@@ -28,10 +29,7 @@ MIN_ROWS_FOR_VERDICT = 20
 # Standard errors that a slope or a mean difference must exceed to give a direction: 2 (p about 0.05) if the test
 # through the default lens rejects, and 3 (p about 0.003) if only other tests of the family reject.
 MIN_Z_IF_REJECTED, MIN_Z_UNLESS_REJECTED = 2.0, 3.0
-INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
-TRAINING_ROWS = "not judged"  # the outcome of one on rows that the model was probably trained on
-# What the estimated gain belongs to: the chosen method, or the procedure of choosing if the folds chose different ones.
-GAIN_OF_METHOD, GAIN_OF_PROCEDURE = "method", "procedure"
+NOT_ATTEMPTED = "not attempted"  # the status of a recalibration without candidates
 # How the p-values of subgroups are adjusted: from joint null draws, or without them.
 STEP_DOWN_MIN_P, HOLM = "step-down min-p", "Holm"
 
@@ -149,17 +147,6 @@ class AuditData(Section):
         return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
 
     @property
-    def ratio_of_events(self) -> float | None:
-        """The observed over the expected number of events of two classes (O:E ratio); None if it is close to 1.
-
-        It is also None for votes, and if no event was expected or none observed.
-        """
-        if not self.is_binary or self.means is None or self.votes or min(self.means) <= 0:
-            return None
-        ratio = self.means[1] / self.means[0]
-        return ratio if max(ratio, 1 / ratio) >= MIN_RATIO_OF_EVENTS else None
-
-    @property
     def n_units(self) -> int:
         """Number of independent units: clusters, or rows."""
         return self.n if self.clusters is None else self.clusters
@@ -169,8 +156,10 @@ class AuditData(Section):
 class AuditVerdict(Section):
     """The verdict: its sentences, the state of calibration and the family-wise p-value."""
 
-    sentence: str = ""
+    sentence: str = ""  # the headline: what was found, how large it is, and what to do
+    details: str = ""  # the evidence, an example, and the conditions under which the recalibration is valid
     state: str
+    spread: str | None = None  # what the slope shows: too extreme, too moderate or reversed
     rejected: bool | None  # None if no p-value could have been small enough
     reason: str = ""
     pvalue: float | None
@@ -318,16 +307,12 @@ class AuditRecalibration(Section):
 
     @property
     def status(self) -> str:
-        """What was found.
+        """The outcome, or `not attempted`.
 
-        It is `not attempted`, `confirmed`, `gain not confirmed` (the test rejects, but the interval of the gain
+        It is `confirmed`, `gain not established` (the miscalibration is confirmed, but the interval of the gain
         includes 0), `not judged` for training rows, `too few rows`, or `no gain`.
         """
-        if not self.candidates:
-            return "not attempted"
-        if self.confirmed:
-            return "confirmed" if (self.gain_low or 0.0) > 0 else "gain not confirmed"
-        return self.outcome if self.outcome in (TRAINING_ROWS, INSUFFICIENT_ROWS) else "no gain"
+        return self.outcome if self.candidates and self.outcome else NOT_ATTEMPTED
 
     @property
     def is_mixed_only(self) -> bool:
@@ -446,53 +431,67 @@ class AuditResult(Section):
     def state(self) -> str:
         """The state of calibration in a few words.
 
-        If the family-wise test rejects, or if an outcome of predicted probability 0 was observed, it is the direction.
+        If the family-wise test rejects, or if an outcome of predicted probability 0 was observed, it is the direction:
+        a reversed ranking, else the level, else the spread, and `miscalibrated` if the data show none of them.
         Otherwise it is `no evidence`, `too few rows`, or `not tested` if no p-value could have been small enough.
         """
         if self.data.true_class_zeros > 0 or self.verdict.is_test_significant:
-            return self.direction[0]
+            return "reversed" if self.spread == "reversed" else self.level or self.spread or "miscalibrated"
         if not self.verdict.is_testable:
             return "not tested"
         return "too few rows" if self.data.n_units < MIN_ROWS_FOR_VERDICT else "no evidence"
 
+    @property
+    def min_z(self) -> float:
+        """Standard errors that a direction must exceed: 2 if the test through the default lens rejects, else 3."""
+        return MIN_Z_IF_REJECTED if self.is_default_test_significant else MIN_Z_UNLESS_REJECTED
+
     @cached_property
-    def direction(self) -> tuple[str, StandardMeasure | None]:
-        """The direction of the miscalibration (`miscalibrated` if unclear), and the slope if that determines it.
+    def level(self) -> str | None:
+        """The direction of calibration-in-the-large if calibration is rejected; None if the data show none.
 
-        - A slope of the log odds below 0 is a reversed ranking, which has precedence.
-        - A slope below or above 1 shows that probabilities are too extreme or too moderate.
-        - Calibration-in-the-large shows that they are too high or too low, if it is at least a third of the error;
-          otherwise errors of both signs cancel. Its confidence interval must exclude 0, too.
-
-        Each must exceed 3 standard errors, or 2 if the test through the default lens rejects. For two classes, of the
-        last two the one with more standard errors is used, unless the numbers of predicted and observed events differ
-        by a factor of 1.25 or more; then calibration-in-the-large has precedence. For several classes and for
-        confidences it always has precedence over the slope.
+        It is `too high` or `too low` for two classes, else `overconfident` or `underconfident`. The difference of the
+        means must be at least a third of the calibration error, because otherwise errors of both signs cancel, and the
+        intervals of the standard measures of the same deviation must exclude the values of a calibrated model.
         """
         if not self.verdict.is_test_significant or self.default_error is None:
-            return "miscalibrated", None
-        data, slope = self.data, self.standard.get("calibration_slope")
-        min_z = MIN_Z_IF_REJECTED if self.is_default_test_significant else MIN_Z_UNLESS_REJECTED
-        if slope is not None and slope.distance_in_se(0.0) <= -min_z:
-            return "reversed", slope
-        # Each candidate has the number of standard errors, the direction, and the slope if this determines it.
-        candidates: list[tuple[float, str, StandardMeasure | None]] = []
+            return None
         mean, z = self.verdict.in_the_large
         error = self.default_error.value if self.default_error.debiased is None else self.default_error.debiased
-        errors_cancel = abs(mean) < MIN_SHARE_IN_THE_LARGE * (error or 0.0)
-        level = self.standard.get("calibration_intercept") or self.standard.get("calibration_in_the_large")
-        includes_0 = level is not None and level.interval is not None and not level.interval.excludes(0.0)
-        if not errors_cancel and z >= min_z and not includes_0:
-            high, low = ("too high", "too low") if data.is_binary else ("overconfident", "underconfident")
-            z_or_precedence = math.inf if data.ratio_of_events is not None else z
-            candidates.append((z_or_precedence, high if mean < 0 else low, None))
-        slope_z = 0.0 if slope is None else slope.distance_in_se(1.0)
-        if slope is not None and abs(slope_z) >= min_z and (data.is_binary or not candidates):
-            candidates.append((abs(slope_z), "overconfident" if slope_z < 0 else "underconfident", slope))
-        if not candidates:
-            return "miscalibrated", None
-        _, direction, determining_slope = max(candidates, key=lambda candidate: candidate[0])
-        return direction, determining_slope
+        names = ("calibration_intercept", "calibration_in_the_large", "observed_to_expected")
+        measures = [self.standard[name] for name in names if name in self.standard]
+        is_open = any(measure.interval is not None and not measure.excludes_ideal for measure in measures)
+        if is_open or z < self.min_z or abs(mean) < MIN_SHARE_IN_THE_LARGE * (error or 0.0):
+            return None
+        high, low = ("too high", "too low") if self.data.is_binary else ("overconfident", "underconfident")
+        return high if mean < 0 else low
+
+    @cached_property
+    def spread(self) -> str | None:
+        """What the calibration slope shows if calibration is rejected: `too extreme`, `too moderate` or `reversed`."""
+        slope = self.standard.get("calibration_slope")
+        if slope is None or not self.verdict.is_test_significant or not slope.excludes_ideal:
+            return None
+        if slope.distance_in_se(0.0) <= -self.min_z:
+            return "reversed"
+        z = slope.distance_in_se(1.0)
+        return None if abs(z) < self.min_z else "too extreme" if z < 0 else "too moderate"
+
+    @property
+    def is_level_slight(self) -> bool:
+        """Whether predicted and observed means hardly differ, however certain the difference is."""
+        if self.data.means is None:
+            return False
+        predicted, observed = self.data.means
+        if not self.data.is_binary:
+            return abs(observed - predicted) < SLIGHT_GAP
+        return max(predicted, observed) < SLIGHT_RATIO * min(predicted, observed)
+
+    @property
+    def is_spread_slight(self) -> bool:
+        """Whether the slope hardly differs from 1, however certain the difference is."""
+        slope = self.standard.get("calibration_slope")
+        return slope is not None and slope.value is not None and abs(slope.value - 1) < SLIGHT_SLOPE
 
     @property
     def has_holm_pvalues(self) -> bool:

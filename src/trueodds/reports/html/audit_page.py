@@ -23,14 +23,6 @@ from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import MAX_TABLE_ROWS, report_tables
 from trueodds.reports.text.text_table import LABEL_AND_TEXT, TextTable
 
-# The text of the badge, for states whose name is not shown itself.
-_STATE_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
-# The style class of the header by state; "plain" for all others.
-_STATE_ROLES = {
-    **dict.fromkeys(("reversed", "overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
-    "no evidence": "good",
-}
-
 
 def render_html(
     facts: Mapping[str, Any], svgs: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
@@ -71,8 +63,9 @@ def render_html(
         audit=audit,
         title=audit.data.source,
         sentence=audit.verdict.sentence,
-        state=_STATE_BADGES.get(audit.conclusion, audit.conclusion),
-        role=_STATE_ROLES.get(audit.conclusion, "plain"),
+        details=audit.verdict.details,
+        state=audit.conclusion,
+        role="bad" if audit.verdict.rejected else "good" if audit.conclusion == "no evidence" else "plain",
         size=describe_size(audit.data),
         scale=_mean_scale(audit.data),
         facts=[*summary_lines(audit), *regret_lines(audit)],
@@ -132,6 +125,7 @@ def render_notebook_summary(facts: Mapping[str, Any], diagrams: Sequence[Diagram
     tables = [table.without_details().head(MAX_TABLE_ROWS) for table in report_tables(audit) if table.rows]
     return frame_html(
         f"<strong>{paragraph_html(audit.verdict.sentence)}</strong>",
+        paragraph_html(audit.verdict.details),
         paragraph_html(f"{audit.data.source} · {describe_size(audit.data)}", is_faint=True),
         table_html(("", "", ""), rows, (False, False, False)),
         _first_picture(diagrams),

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.confirm_gain import GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, TRAINING_ROWS
 from trueodds.core.formatting import format_count, format_number, format_percent_in_text
-from trueodds.reports.audit_result import HOLM, TRAINING_ROWS, AuditMeasure, AuditResult
+from trueodds.reports.audit_result import HOLM, NOT_ATTEMPTED, AuditMeasure, AuditResult
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.text.formatting import describe_lens
+from trueodds.reports.text.result_tables import standard_measure_label
 
 # The methods of confidence intervals in words, and the paper that the text cites for each.
 _INTERVAL_NAMES = {
     "bca": ("bias-corrected and accelerated bootstrap intervals", "efron1987"),
     "percentile": ("percentile bootstrap intervals", None),
     "folded-normal": ("intervals from a folded normal distribution of the error, estimated by the bootstrap", None),
-    "normal": ("normal intervals", None),
+    "normal": ("normal (Wald) intervals", None),
     "residual-norm": ("intervals from the norm of the residual noise, estimated by the bootstrap", None),
     "t": ("Student t intervals", None),
     "reconciled": ("intervals that were reconciled with the tests and with each other", None),
@@ -205,21 +207,28 @@ def _describe_standard_measures(audit: AuditResult, keys: dict[str, None]) -> li
         if measure.name == "calibration_slope" and audit.data.kind == "classes" and audit.data.k > 2:
             name, key = "calibration slope (the maximum-likelihood exponent of the probabilities)", None
         names.append(f"{name}{f' {_cited(keys, key)}' if key else ''}")
-    is_clustered = audit.data.clusters is not None
-    texts = [f"The standard measures are {', '.join(names)}."]
-    methods = {measure.name: measure.interval.method for measure in measures if measure.interval is not None}
-    kinds = [name for method, name in (("t", "Student t"), ("normal", "normal (Wald)")) if method in methods.values()]
-    if kinds:
-        details = [_describe_coefficient_errors(audit)] if "calibration_slope" in methods else []
-        details += ["other standard errors are from the sums of whole clusters"] if is_clustered else []
-        if {"observed_to_expected", "calibration_intercept"} <= methods.keys():
-            details.append("the interval of the O:E ratio follows from that of the intercept")
-        details += ["that of the AUC is computed on the logit scale"] if "auc" in methods else []
-        texts.append(f"Their intervals are {' and '.join(kinds)} intervals{': ' * bool(details)}{'; '.join(details)}.")
-    if "ici" in methods:
-        name = _INTERVAL_NAMES.get(methods["ici"], (f"by the method {methods['ici']}", None))[0]
-        texts.append(f"For the ICI: {name}{' of whole clusters' if is_clustered else ''}.")
-    return texts
+    text = f"The standard measures are {', '.join(names)}."
+    return [text, _describe_standard_intervals(audit, keys)]
+
+
+def _describe_standard_intervals(audit: AuditResult, keys: dict[str, None]) -> str:
+    """Return the methods of the intervals of the standard measures, each with its measures; empty without any."""
+    users: dict[str, list[str]] = {}
+    for measure in audit.standard_measures:
+        if measure.value is not None and measure.interval is not None:
+            users.setdefault(measure.interval.method, []).append(measure.name)
+    texts = []
+    for method, names in users.items():
+        description, key = _INTERVAL_NAMES.get(method, (f"intervals by the method {method}", None))
+        description += f" {_cited(keys, key)}" if key else ""
+        *others, last = (standard_measure_label(name) for name in names)
+        subject = f"{', '.join(others)} and {last}" if others else last
+        details = [_describe_coefficient_errors(audit)] if "calibration_slope" in names else []
+        details += ["that of the AUC is computed on the logit scale"] if "auc" in names else []
+        text = f"{description} for {subject}"
+        texts.append(f"{text} ({'; '.join(details)})" if details else text)
+    unit = "" if audit.data.clusters is None else ", all from whole clusters"
+    return f"Their intervals are {'; '.join(texts)}{unit}." if texts else ""
 
 
 def _describe_coefficient_errors(audit: AuditResult) -> str:
@@ -248,7 +257,7 @@ def _describe_groups(audit: AuditResult, keys: dict[str, None]) -> list[str]:
 
 def _describe_recalibration(audit: AuditResult, keys: dict[str, None]) -> list[str]:
     recalibration = audit.recalibration
-    if recalibration is None or recalibration.status == "not attempted":
+    if recalibration is None or recalibration.status == NOT_ATTEMPTED:
         return []
     if recalibration.status == TRAINING_ROWS:
         return ["No recalibration was judged, because the model may have been fitted to these rows."]
@@ -262,15 +271,17 @@ def _describe_recalibration(audit: AuditResult, keys: dict[str, None]) -> list[s
         f" {format_number(recalibration.alpha)}."
     )
     if not recalibration.confirmed:
-        return [text, "No recalibration was confirmed."]
+        is_small = recalibration.status == NOT_ENOUGH_ROWS
+        return [text, f"No recalibration was confirmed: {'too few rows' if is_small else 'no significant gain'}."]
     key = CALIBRATOR_REFERENCES.get(recalibration.chosen)
     name = f"{CALIBRATORS.title(recalibration.chosen)}{f' {_cited(keys, key)}' if key else ''}"
     fitted_rows = "all rows"
     if audit.recalibrates_sample:
         fitted_rows = f"a random sample of {(recalibration.rows or {})['fit']:,} rows"
-    if recalibration.status == "gain not confirmed":
-        return [text, f"Miscalibration was confirmed, but not the gain by {name}, fitted on {fitted_rows}."]
-    return [text, f"Confirmed: {name}, fitted on {fitted_rows}."]
+    outcome = f"Outcome: {recalibration.status}, {name}, fitted on {fitted_rows}."
+    if recalibration.status == GAIN_NOT_ESTABLISHED:
+        outcome += " The test confirmed the miscalibration that this map corrects; the interval of its gain includes 0."
+    return [text, outcome]
 
 
 REFERENCES = {

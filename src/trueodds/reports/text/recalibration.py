@@ -6,6 +6,12 @@ import math
 from collections.abc import Sequence
 
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.confirm_gain import (
+    GAIN_NOT_ESTABLISHED,
+    METHOD,
+    PROCEDURE,
+    TRAINING_ROWS,
+)
 from trueodds.core.formatting import (
     format_column,
     format_count,
@@ -18,10 +24,7 @@ from trueodds.core.formatting import (
     with_minus_signs,
 )
 from trueodds.reports.audit_result import (
-    GAIN_OF_METHOD,
-    GAIN_OF_PROCEDURE,
-    INSUFFICIENT_ROWS,
-    TRAINING_ROWS,
+    NOT_ATTEMPTED,
     AuditCandidate,
     AuditData,
     AuditRecalibration,
@@ -95,20 +98,19 @@ def describe_mixing(recalibration: AuditRecalibration) -> str:
     return f"{recalibration.summary}, the original probabilities have {loss}"
 
 
-def describe_unconfirmed_gain(recalibration: AuditRecalibration) -> str:
+def describe_unestablished_gain(recalibration: AuditRecalibration) -> str:
     """Return the estimated gain with its confidence interval, which includes 0.
 
-    >>> gain = AuditRecalibration(gain_percent=0.52, gain_low=-2.27e-05, gain_high=0.0139, alpha=0.05)
-    >>> describe_unconfirmed_gain(gain)
-    '0.5 % lower, 90 % confidence interval −0.00002 to 0.01390 nats per row'
+    >>> gain = AuditRecalibration(gain=0.0069, gain_low=-2.27e-05, gain_high=0.0139, alpha=0.05)
+    >>> describe_unestablished_gain(gain)
+    'gain not established (0.0069 nats per row, 90 % CI −0.00002 to 0.01390)'
     """
-    percent, low, high = recalibration.gain_percent, recalibration.gain_low, recalibration.gain_high
-    estimate = "" if percent is None else f"{format_gain_percent(abs(percent))} {'lower' if percent >= 0 else 'higher'}"
-    if low is None or high is None or recalibration.alpha is None:
-        return estimate or "of uncertain size"
-    level = format_percent_in_text(1 - 2 * recalibration.alpha)
-    limits = with_minus_signs(format_range(low, high))
-    return f"{estimate}{', ' if estimate else ''}{level} confidence interval {limits} nats per row"
+    low, high, alpha = recalibration.gain_low, recalibration.gain_high, recalibration.alpha
+    if low is None or high is None or alpha is None:
+        return GAIN_NOT_ESTABLISHED
+    estimate, limits = format_number(recalibration.gain), with_minus_signs(format_range(low, high))
+    level = format_percent_in_text(1 - 2 * alpha)
+    return f"{GAIN_NOT_ESTABLISHED} ({with_minus_signs(estimate)} nats per row, {level} CI {limits})"
 
 
 def describe_constant_prediction(recalibration: AuditRecalibration, data: AuditData) -> str:
@@ -268,16 +270,8 @@ def _format_signed(x: float | None) -> str:
 
 # What the estimated gain belongs to, in words.
 _GAIN_SUBJECTS = {
-    GAIN_OF_METHOD: "the chosen method",
-    GAIN_OF_PROCEDURE: "the whole procedure, because the folds chose different methods",
-}
-
-
-# What was confirmed, or why nothing was, by the status of the recalibration.
-_OUTCOMES = {
-    "not attempted": "–",
-    "gain not confirmed": "miscalibration confirmed, gain not confirmed",
-    INSUFFICIENT_ROWS: "not confirmed, too few rows",
+    METHOD: "the chosen method",
+    PROCEDURE: "the whole selection procedure, because the folds chose different methods",
 }
 
 
@@ -290,7 +284,7 @@ def recalibration_table(audit: AuditResult) -> TextTable:
     entries = [
         ("chosen", chosen or "–"),
         ("parameters", (recalibration.summary if applied == chosen else "") or "–"),
-        ("outcome", _OUTCOMES.get(recalibration.status, recalibration.status)),
+        ("outcome", "–" if recalibration.status == NOT_ATTEMPTED else recalibration.status),
         ("applied", applied or "–"),
         ("log loss before", format_log_loss(recalibration, "before")),
         ("log loss after", format_log_loss(recalibration, "after")),
@@ -309,15 +303,16 @@ def _gain_entries(recalibration: AuditRecalibration) -> list[tuple[str, str]]:
     if recalibration.alpha is not None:
         limit = f"{format_percent_in_text(1 - recalibration['alpha'])} confidence limit"
     gain, gain_percent = format_number(recalibration.gain), recalibration.gain_percent
+    detectable = format_number(recalibration.detectable_gain)
     return [
         ("gain", gain if gain_percent is None else f"{gain} ({format_gain_percent(gain_percent)})"),
         ("gain of", _GAIN_SUBJECTS.get(recalibration.gain_of or "", "–")),
         ("standard error of the gain", format_number(recalibration.gain_se)),
         (f"lower {limit} of the gain", format_number(recalibration.gain_low)),
         (f"upper {limit} of the gain", format_number(recalibration.gain_high)),
-        ("p-value of the gain", format_pvalue(recalibration.pvalue)),
+        ("p-value of the null hypothesis that the predictions are calibrated", format_pvalue(recalibration.pvalue)),
         ("rows required to confirm this gain with 80 % power", format_integer(recalibration.required_rows)),
-        ("gain detectable with 80 % power", format_number(recalibration.detectable_gain)),
+        ("smallest gain detectable with 80 % power", detectable),
     ]
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.confirm_gain import GAIN_NOT_ESTABLISHED, NO_GAIN, NOT_ENOUGH_ROWS, PROCEDURE, TRAINING_ROWS
 from trueodds.core.formatting import (
     format_count,
     format_error,
@@ -18,10 +19,8 @@ from trueodds.core.formatting import (
 )
 from trueodds.hypotests.group_status import MAX_NAMED_GROUPS
 from trueodds.reports.audit_result import (
-    GAIN_OF_PROCEDURE,
     HOLM,
-    INSUFFICIENT_ROWS,
-    TRAINING_ROWS,
+    NOT_ATTEMPTED,
     AmongGroups,
     AuditData,
     AuditInterval,
@@ -42,7 +41,7 @@ from trueodds.reports.text.recalibration import (
     describe_changed_classes,
     describe_constant_prediction,
     describe_mixing,
-    describe_unconfirmed_gain,
+    describe_unestablished_gain,
     format_gain_bound,
     format_gain_percent,
     format_log_loss,
@@ -225,7 +224,7 @@ def _recalibration_line(audit: AuditResult) -> SummaryLine:
         is_multilabel = audit.data.kind == "multilabel"
         reason = "the labels do not exclude each other" if is_multilabel else "a tally keeps no rows"
         return SummaryLine(label, "not attempted", reason)
-    if recalibration.status == "not attempted":
+    if recalibration.status == NOT_ATTEMPTED:
         return SummaryLine(label, "not attempted", _reason_not_attempted(recalibration), is_reason=True)
     if recalibration.confirmed:
         name, remark = calibrator_with_parameters(recalibration), _describe_confirmed_gain(audit, recalibration)
@@ -235,16 +234,16 @@ def _recalibration_line(audit: AuditResult) -> SummaryLine:
     detectable = ""
     if recalibration.detectable_gain is not None:
         gain = format_number(recalibration.detectable_gain)
-        detectable = f"; a gain of {gain} nats per row was detectable with 80 % power"
+        detectable = f"; smallest gain detectable with 80 % power: {gain} nats per row"
     if recalibration.status == TRAINING_ROWS:
         value = TRAINING_ROWS
         remark = "the model may have been fitted to these rows; pass rows that it has not seen"
-    elif recalibration.status == INSUFFICIENT_ROWS:
-        value = "not confirmed, too few rows"
+    elif recalibration.status == NOT_ENOUGH_ROWS:
+        value = NOT_ENOUGH_ROWS
         gain = f"log loss gain {format_number(recalibration.gain)} nats per row{_pvalue_suffix(recalibration)}"
         remark = f"{CALIBRATORS.title(recalibration.chosen)}: {gain}, not significant{detectable}"
     else:
-        value, remark = "none confirmed", f"no significant gain in cross-validated log loss{detectable}"
+        value, remark = NO_GAIN, f"no significant gain in cross-validated log loss{detectable}"
     return SummaryLine(label, value, "; ".join(filter(None, (remark, describe_mixing(recalibration)))))
 
 
@@ -255,17 +254,17 @@ def _describe_confirmed_gain(audit: AuditResult, recalibration: AuditRecalibrati
     method = f"by cross-fitting on {n_rows}" if rows is not None else "on held-out rows"
     before, after = format_log_loss(recalibration, "before"), format_log_loss(recalibration, "after")
     percent, bound = recalibration.gain_percent, format_gain_bound(recalibration)
-    confirmed = "confirmed"
-    if recalibration.status == "gain not confirmed":
-        confirmed, change = "miscalibration confirmed but not the gain,", describe_unconfirmed_gain(recalibration)
+    if recalibration.status == GAIN_NOT_ESTABLISHED:
+        change = describe_unestablished_gain(recalibration)
     elif percent is None:
         change = f"compared with the original probabilities mixed likewise, a gain of {bound}"
     else:
         change = f"{format_gain_percent(percent)} lower, {bound}"
     subject = "held-out log loss in the sample" if is_sampled else "held-out log loss"
     remark = f"{subject} {before} before, {after} after: {change}"
-    remark += f"; {confirmed} {method}{_pvalue_suffix(recalibration)}"
-    if recalibration.gain_of == GAIN_OF_PROCEDURE:
+    what = "miscalibration" if recalibration.status == GAIN_NOT_ESTABLISHED else ""
+    remark += f"; {what}{' ' * bool(what)}confirmed {method}{_pvalue_suffix(recalibration)}"
+    if recalibration.gain_of == PROCEDURE:
         remark += "; estimated for the whole procedure, because the folds chose different methods"
     if any(candidate.chosen and candidate.keeps_order is False for candidate in recalibration.candidates):
         remark += "; some higher scores get lower probabilities (TN529)"
@@ -274,8 +273,9 @@ def _describe_confirmed_gain(audit: AuditResult, recalibration: AuditRecalibrati
 
 
 def _pvalue_suffix(recalibration: AuditRecalibration) -> str:
-    """Return the p-value of the gain after a comma; empty without one."""
-    return "" if recalibration.pvalue is None else f", {format_pvalue_clause(recalibration.pvalue)}"
+    """Return the p-value after a comma, with its null hypothesis; empty without one."""
+    p = recalibration.pvalue
+    return "" if p is None else f", {format_pvalue_clause(p)} if the predictions were calibrated"
 
 
 def _reason_not_attempted(recalibration: AuditRecalibration) -> str:

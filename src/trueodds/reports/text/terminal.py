@@ -104,9 +104,10 @@ def report_tables(audit: AuditResult) -> list[TextTable]:
 
 
 def _format_verdict(audit: AuditResult, width: int, paint: TextStyle) -> str:
-    """Format the sentence of the verdict, in the color of its state."""
+    """Format the headline of the verdict in the color of its state, and its details below."""
     role = "good" if audit.conclusion == "no evidence" else "bad" if audit.verdict.rejected else "sentence"
-    return "\n".join(paint(line, role) for line in _wrap(audit.verdict.sentence, width))
+    headline = [paint(line, role) for line in _wrap(audit.verdict.sentence, width)]
+    return "\n".join(headline + _wrap(audit.verdict.details, width))
 
 
 def _data_text(data: Mapping[str, Any]) -> str:

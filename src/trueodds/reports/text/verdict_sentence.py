@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.confirm_gain import GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, PROCEDURE, TRAINING_ROWS
 from trueodds.core.formatting import (
     format_count,
     format_distinct_percents,
@@ -17,14 +18,11 @@ from trueodds.core.formatting import (
 )
 from trueodds.core.printable import to_printable
 from trueodds.reports.audit_result import (
-    GAIN_OF_PROCEDURE,
-    INSUFFICIENT_ROWS,
-    TRAINING_ROWS,
+    NOT_ATTEMPTED,
     AuditData,
     AuditInterval,
     AuditRecalibration,
     AuditResult,
-    StandardMeasure,
 )
 from trueodds.reports.text.formatting import covers_unit_interval, format_sample_size
 from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
@@ -33,23 +31,25 @@ from trueodds.reports.text.recalibration import (
     IMPLAUSIBLE_DATA_TEXTS,
     describe_constant_prediction,
     describe_mixing,
-    describe_unconfirmed_gain,
+    describe_unestablished_gain,
     format_gain_bound,
     format_gain_percent,
     format_log_loss,
 )
 from trueodds.reports.text.result_tables import standard_measure_label
 
-_WORDS = {"no evidence": "No evidence of miscalibration", "too high": "Overpredicts", "too low": "Underpredicts"}
+# The beginning of the sentence by state; for others the state itself.
+_WORDS = {"no evidence": "No evidence of miscalibration", "miscalibrated": "Miscalibrated"}
 
 
 def judge(audit: AuditResult) -> AuditResult:
-    """Return an audit with the state, the evidence and the sentence of its verdict, from its other sections."""
-    state = audit.state
+    """Return an audit with the state, the evidence and the sentences of its verdict, from its other sections."""
+    state, spread = audit.state, audit.spread
     rejected = None if state == "not tested" else state not in ("no evidence", "too few rows")
-    verdict = replace(audit.verdict, state=state, rejected=rejected, reason=_describe_evidence(audit))
-    audit = replace(audit, verdict=verdict)
-    return replace(audit, verdict=replace(verdict, sentence=verdict_sentence(audit)))
+    reason = _describe_evidence(audit)
+    audit = replace(audit, verdict=replace(audit.verdict, state=state, spread=spread, rejected=rejected, reason=reason))
+    verdict = replace(audit.verdict, sentence=verdict_sentence(audit), details=verdict_details(audit))
+    return replace(audit, verdict=verdict)
 
 
 def _describe_evidence(audit: AuditResult) -> str:
@@ -64,18 +64,23 @@ def _describe_evidence(audit: AuditResult) -> str:
 
 
 def verdict_sentence(audit: AuditResult) -> str:
-    """Return the verdict in up to four sentences.
+    """Return the headline: what was found and how large it is, level before spread, and what to do.
 
-    They are on data that look wrong; on direction and size of the miscalibration, predicted against observed; on the
-    evidence, which are the test, the miscalibrated groups, and observed outcomes of predicted probability 0; and on the
-    recalibration. Those that do not apply are left out.
+    Data that look wrong come first.
     """
-    sentences = (
-        _implausible_data_sentence(audit),
-        _calibration_sentence(audit),
-        _evidence_sentence(audit),
-        describe_recalibration(audit.recalibration, audit.data),
-    )
+    recalibration = describe_recalibration(audit.recalibration, audit.data)
+    return _join(_implausible_data_sentence(audit), _calibration_sentence(audit), recalibration)
+
+
+def verdict_details(audit: AuditResult) -> str:
+    """Return the sentences below the headline: the evidence, an example, and on what the recalibration rests.
+
+    The evidence are the test, the miscalibrated groups, and observed outcomes of predicted probability 0.
+    """
+    return _join(_evidence_sentence(audit), _example_sentence(audit), _describe_confirmation(audit.recalibration))
+
+
+def _join(*sentences: str) -> str:
     return to_printable(" ".join(sentence for sentence in sentences if sentence))
 
 
@@ -88,21 +93,16 @@ def _calibration_sentence(audit: AuditResult) -> str:
     if data.means is None:
         classes = _describe_miscalibrated_classes(audit, "label", "labels") if state == "miscalibrated" else ""
         return f"{word}: {error}, averaged over the labels{classes}{doubts}."
-    means, slope = _describe_means(data), audit.direction[1]
-    if slope is not None and slope.interval is not None and state in ("reversed", "overconfident", "underconfident"):
-        slope_text = _describe_slope_value(slope, slope.interval)
-        if state != "reversed" and (part := _describe_largest_deviation(audit)):
-            return f"{word}: {part}; overall, {means} ({slope_text})."
-        return f"{word}: {_describe_slope(data, state)} ({slope_text}); {means}."
-    if state in ("too high", "too low"):
-        return f"{word}: {_describe_number_of_events(data)}{_describe_additional_slope(audit)}."
-    if state in ("overconfident", "underconfident"):
-        return f"{word}: {means}{_describe_additional_slope(audit)}."
+    means = _describe_means(data)
+    if state == "reversed":
+        return f"{word}{_format_measure(audit, 'calibration_slope')}: {_describe_reversal(data)}; {means}."
+    if audit.level or audit.spread:
+        return f"{_describe_level_and_spread(audit)}: {means}."
     if state != "miscalibrated" or not audit.verdict.is_test_significant:
         return f"{word}: {means}{doubts}."
     if not audit.is_default_error_established:
         return f"{word}: {means}{_describe_miscalibrated_part(audit)}."
-    part = _describe_largest_deviation(audit)
+    part = _describe_example(audit)
     return f"{word}: {f'{part}; overall, ' if part else ''}{means}, {error}."
 
 
@@ -169,53 +169,49 @@ def _describe_means(data: AuditData) -> str:
     return f"predicts {predicted} on average, {agreement}"
 
 
-def _describe_number_of_events(data: AuditData) -> str:
-    """Return the means of two classes, after the ratio of predicted and observed events unless it is close to 1.
+def _describe_level_and_spread(audit: AuditResult) -> str:
+    """Return the direction of the level and then that of the spread, each with its measure in parentheses.
 
-    >>> data = AuditData(source="", n=999, k=2, kind="classes", mean_prediction=0.027, event_rate=0.049)
-    >>> _describe_number_of_events(data)
-    '1.8 times as many events occur as predicted (mean predicted 2.7 %, observed 4.9 %)'
+    A spread of the same direction as the level of confidences needs no word of its own: its measure follows the level.
     """
-    means, ratio = _describe_means(data), data.ratio_of_events
-    if ratio is None:
-        return means
-    factor = max(ratio, 1 / ratio)
-    times = f"{factor:.1f}" if factor < 10 else f"{factor:.0f}"
-    text = f"{times} times as many events occur as predicted" if ratio > 1 else f"predicts {times} times as many events"
-    return f"{text}{' as occur' if ratio < 1 else ''} ({means})"
+    level, spread, ratio, text = audit.level, audit.spread, "", ""
+    if level:
+        ratio = _format_measure(audit, "observed_to_expected")
+        text = _with_degree(level, audit.is_level_slight) + ratio
+    slope = _format_measure(audit, "calibration_slope", with_level=not ratio)
+    if spread and level and _SPREADS.get(level) == spread:
+        text += slope
+    elif spread:
+        spread = _with_degree(spread, audit.is_spread_slight)
+        joint = "" if not level else " and " if audit.data.is_binary else ", yet as a whole "
+        text += f"{joint}{spread}{slope}"
+    return text[:1].upper() + text[1:]
 
 
-def _describe_additional_slope(audit: AuditResult) -> str:
-    """Return that probabilities are too extreme or too moderate, if the interval of the slope excludes 1.
+# What a spread means for the level of confidences.
+_SPREADS = {"overconfident": "too extreme", "underconfident": "too moderate"}
 
-    Of a mean confidence that is too high or too low, only a slope is described that suggests the opposite.
+
+def _with_degree(words: str, is_slight: bool) -> str:
+    """Return a direction with its degree, such as ``slightly too low`` for ``too low``."""
+    return f"slightly {words}" if is_slight else words
+
+
+def _format_measure(audit: AuditResult, name: str, *, with_level: bool = True) -> str:
+    """Return a standard measure with its interval in parentheses, after a blank; empty without an interval.
+
+    A second interval of the same sentence need not repeat its level.
     """
-    slope, state = audit.standard.get("calibration_slope"), audit.verdict.state
-    if slope is None or slope.value is None or not slope.excludes_ideal:
+    measure = audit.standard.get(name)
+    if measure is None or measure.value is None or measure.interval is None:
         return ""
-    word = "extreme" if slope.value < 1 else "moderate"
-    text = f"probabilities are also too {word}"
-    if state in ("overconfident", "underconfident"):
-        if (word == "extreme") == (state == "overconfident"):
-            return ""
-        text = f"yet probabilities as a whole are too {word}"
-    return with_minus_signs(f"; {text} (calibration slope {slope.value:.2f})")
+    label = {"observed_to_expected": "O:E", "calibration_slope": "slope"}[name]
+    low, high = _format_excluding_limits(measure.interval, measure.ideal or 0.0)
+    level = f"{format_percent_in_text(measure.interval.level)} CI " if with_level else ""
+    return f" ({label} {with_minus_signs(f'{measure.value:.2f}')}, {level}{low} to {high})"
 
 
-def _describe_largest_deviation(audit: AuditResult) -> str:
-    """Return predicted and observed of the bin that contributes most to the error in the direction of the state."""
-    bins = audit.diagrams[0]["table"]
-    if "outside" not in bins:
-        return ""
-    # An accuracy below the stated confidence is overconfident at any confidence, so the center lies below all of them.
-    center = -1.0 if audit.data.event_rate is None else audit.data.event_rate
-    sign = {"overconfident": 1, "underconfident": -1}.get(audit.verdict.state, 0)
-    return describe_bin(largest_deviation(read_bins(bins), center, sign), audit.data)
-
-
-def _describe_slope(data: AuditData, state: str) -> str:
-    if state != "reversed":
-        return f"probabilities are too {'extreme' if state == 'overconfident' else 'moderate'}"
+def _describe_reversal(data: AuditData) -> str:
     if data.is_binary:
         return f"higher predicted probabilities go with lower {'shares of votes' if data.votes else 'event rates'}"
     if data.kind == "classes":
@@ -223,10 +219,29 @@ def _describe_slope(data: AuditData, state: str) -> str:
     return "higher confidences go with lower accuracy"
 
 
-def _describe_slope_value(slope: StandardMeasure, interval: AuditInterval) -> str:
-    value, (low, high) = with_minus_signs(f"{slope.value:.2f}"), _format_excluding_limits(interval, 1.0)
-    level = format_percent_in_text(interval.level)
-    return f"calibration slope {value}, {level} confidence interval {low} to {high}, ideally 1"
+def _example_sentence(audit: AuditResult) -> str:
+    """Return an example of the level or the spread that the headline states; empty without one."""
+    if audit.verdict.state == "reversed" or not (audit.level or audit.spread):
+        return ""
+    text = _describe_example(audit)
+    return f"Example: {text}." if text else ""
+
+
+def _describe_example(audit: AuditResult) -> str:
+    """Return predicted and observed of the bin that contributes most to an error in the direction of the state.
+
+    It is empty without a bin outside its consistency bar.
+    """
+    bins, state = audit.diagrams[0]["table"], audit.verdict.state
+    if "outside" not in bins or not audit.is_default_error_established:
+        return ""
+    if audit.level is None and audit.data.event_rate is not None:
+        # Of two classes, probabilities are too extreme if they are too far from the event rate.
+        center, sign = audit.data.event_rate, {"too extreme": 1, "too moderate": -1}.get(state, 0)
+    else:
+        is_too_high = {"too high", "overconfident", "too extreme"}, {"too low", "underconfident", "too moderate"}
+        center, sign = -1.0, (state in is_too_high[0]) - (state in is_too_high[1])
+    return describe_bin(largest_deviation(read_bins(bins), center, sign), audit.data)
 
 
 def _describe_miscalibrated_part(audit: AuditResult) -> str:
@@ -355,7 +370,7 @@ def _implausible_data_sentence(audit: AuditResult) -> str:
 
 def describe_recalibration(recalibration: AuditRecalibration | None, data: AuditData) -> str:
     """Return a sentence on the outcome of the recalibration; empty if none was attempted."""
-    if recalibration is None or recalibration.status == "not attempted":
+    if recalibration is None or recalibration.status == NOT_ATTEMPTED:
         return ""
     if recalibration.confirmed:
         constant = "; the result is hardly better than a constant prediction"
@@ -363,7 +378,7 @@ def describe_recalibration(recalibration: AuditRecalibration | None, data: Audit
         return f"{_describe_gain(recalibration)}{hardly_better}."
     sentence = {
         TRAINING_ROWS: "no recalibration can be judged on rows that the model was trained on: pass held-out rows",
-        INSUFFICIENT_ROWS: f"no recalibration could be confirmed with {format_count(data.n, 'row')}",
+        NOT_ENOUGH_ROWS: f"no recalibration could be confirmed with {format_count(data.n, 'row')}",
     }.get(recalibration.status, "no recalibration improves the held-out log loss significantly")
     if mixing := describe_mixing(recalibration):
         sentence = f"{mixing}; beyond that, {sentence}"
@@ -378,12 +393,9 @@ def _describe_gain(recalibration: AuditRecalibration) -> str:
     name = CALIBRATORS.title(recalibration.chosen)
     if recalibration.chosen == "temperature":
         name = f"{name} ({recalibration.summary})"
-    if recalibration.status == "gain not confirmed":
-        return (
-            f"Miscalibration is confirmed by cross-fitting, but the gain in log loss by {name} is not"
-            f" ({describe_unconfirmed_gain(recalibration)})"
-        )
-    is_of_procedure = recalibration.gain_of == GAIN_OF_PROCEDURE
+    if recalibration.status == GAIN_NOT_ESTABLISHED:
+        return f"{name[:1].upper()}{name[1:]}: {describe_unestablished_gain(recalibration)}"
+    is_of_procedure = recalibration.gain_of == PROCEDURE
     subject = f"Recalibration, here by {name}," if is_of_procedure else name[:1].upper() + name[1:]
     bound = format_gain_bound(recalibration)
     if recalibration.gain_percent is None:
@@ -391,7 +403,15 @@ def _describe_gain(recalibration: AuditRecalibration) -> str:
         gain = f"from infinite to {after} ({bound} compared with mixing in the uniform distribution alone)"
     else:
         gain = f"by {format_gain_percent(recalibration.gain_percent)} ({bound})"
-    return (
-        f"{subject} reduces the log loss {gain}, confirmed by cross-fitting on these rows; valid only if the model"
-        " was not trained on them"
-    )
+    return f"{subject} reduces the log loss {gain}"
+
+
+def _describe_confirmation(recalibration: AuditRecalibration | None) -> str:
+    """Return what the held-out rows confirm, and under which condition; empty if they confirm nothing."""
+    if recalibration is None or not recalibration.confirmed:
+        return ""
+    if recalibration.status == GAIN_NOT_ESTABLISHED:
+        subject = "That this recalibration corrects a miscalibration, but not its gain, is confirmed"
+    else:
+        subject = "The recalibration is confirmed"
+    return f"{subject} by cross-fitting on these rows; this is valid only if the model was not trained on them."

@@ -227,6 +227,20 @@ def test_scores_on_the_edge_of_the_data(score: Any) -> None:
 
 
 @pytest.mark.parametrize("score", [Spherical(), RankedProbability()], ids=["spherical", "rps"])
+def test_half_precision_is_summed_in_double(score: Any) -> None:
+    # torchmetrics: float16 with n > 65,504 rows gives exactly 0
+    rng = np.random.default_rng(7)
+    P = np.array([[0.5, 0.25, 0.25], [0.125, 0.75, 0.125]], np.float16)[rng.integers(0, 2, 70_000)]
+    y = np.eye(3)[rng.integers(0, 3, 70_000)]
+    for predicted, observed in ((P, y), (P[:, 1], y[:, 1])):
+        exact = score.value(View(predicted.astype(np.float64), observed))
+        assert score.value(View(predicted, observed)) == exact > 0.1
+        assert score.expected_if_calibrated(View(predicted, observed)) == score.expected_if_calibrated(
+            View(predicted.astype(np.float64), observed)
+        )
+
+
+@pytest.mark.parametrize("score", [Spherical(), RankedProbability()], ids=["spherical", "rps"])
 def test_cells_do_not_pretend_to_know_a_score_of_rows(score: Any) -> None:
     rows = View(np.linspace(0, 1, 20), np.arange(20) % 2)
     with refused("TO205", "4 cells of 20 rows", fix="rows"):

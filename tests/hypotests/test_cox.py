@@ -6,8 +6,8 @@ from scipy.special import expit, logit
 
 import trueodds as to
 from tests import reference
-from trueodds.hypotests._glm.logistic import fit_logit_regression
-from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
+from trueodds.estimators._glm.logistic import fit_logit_regression
+from trueodds.estimators._glm.logits import LogitPolynomials, Logits
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
@@ -88,8 +88,8 @@ def test_the_interval_of_the_intercept_covers_whatever_the_slope_is(n, true_prob
     for _ in range(1000):
         x = rng.normal(0, 3, n)
         view = View(p=expit(x), y=(rng.random(n) < true_probability(x)).astype(float))
-        low, high = Cox().coefficients(view)["in_the_large"].interval
-        covered += low <= 0 <= high
+        interval = Cox().coefficients(view)["in_the_large"].interval
+        covered += interval.low <= 0 <= interval.high
     assert covered >= 927
 
 

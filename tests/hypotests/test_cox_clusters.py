@@ -43,10 +43,10 @@ def test_copies_of_rows_do_not_narrow_the_intervals():
     for name in NAMES:
         assert estimated[name][name] == pytest.approx(single[name].value, rel=1e-8)
         assert estimated[name][f"{name}_se"] == pytest.approx(single[name].se, rel=1e-6)
-        low, high = single[name].interval
+        ends = single[name].interval
         label = name.replace("_", " ")
         printed = re.search(rf"{label} ([^\[]+\[[^\]]+\])", verdict.describe())
-        assert numbers(printed[1]) == pytest.approx([single[name].value, low, high], abs=6e-5)
+        assert numbers(printed[1]) == pytest.approx([single[name].value, ends.low, ends.high], abs=6e-5)
     assert [note.code for note in verdict.notes].count("TN270") == 1
     # Without clusters the copies count as rows, and the standard errors are about √10 smaller.
     independent = to.test(to.Predictions(preds.y, preds.P[:, 1]), "cox", null="redraw", resamples=19)

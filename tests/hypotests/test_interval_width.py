@@ -23,10 +23,9 @@ def cohort(n, seed=0, clusters=0, cluster_std=0.8):
 
 def width_of(preds, part):
     (view,) = as_lens("positive").views(preds)
-    low, high = (
-        Cox().coefficients(view, preds.cluster)[{"slope": "slope", "in-the-large": "in_the_large"}[part]].interval
-    )
-    return high - low
+    name = {"slope": "slope", "in-the-large": "in_the_large"}[part]
+    interval = Cox().coefficients(view, preds.cluster)[name].interval
+    return interval.high - interval.low
 
 
 @pytest.mark.parametrize(("part", "target"), [("slope", 0.2), ("in-the-large", 0.15)])

@@ -7,9 +7,11 @@ from scipy.special import expit, log_softmax, softmax
 from scipy.stats import binom, mannwhitneyu
 
 import trueodds as to
+from trueodds.estimators._glm.calibration_exponent import calibration_exponent
 from trueodds.hypotests.cox import Cox
+from trueodds.lenses.classes import Canonical
 from trueodds.lenses.view import View
-from trueodds.reports.standard_measures import auc_with_se, calibration_exponent, standard_measures, standard_notes
+from trueodds.reports.standard_measures import auc_with_se, standard_measures, standard_notes
 
 
 def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):
@@ -51,11 +53,14 @@ def test_the_power_of_several_classes_is_the_one_that_fits_best():
     rng = np.random.default_rng(2)
     z = rng.normal(0, 1.5, (500, 4))
     y = (softmax(0.7 * z, axis=1).cumsum(axis=1)[:, :-1] <= rng.random((500, 1))).sum(axis=1)
-    beta, error = calibration_exponent(to.Predictions(y, softmax(z, axis=1)))
+    (view,) = Canonical().views(to.Predictions(y, softmax(z, axis=1)))
+    exponent = calibration_exponent(view)
+    beta, error = exponent.value, exponent.se
     optimum = minimize(lambda b: -log_softmax(b[0] * z, axis=1)[np.arange(500), y].sum(), [1.0], tol=1e-10).x[0]
     assert beta == pytest.approx(optimum, abs=1e-5)
     assert abs(beta - 0.7) < 4 * error < 0.4
-    assert calibration_exponent(to.Predictions.from_logits(y, z))[0] == pytest.approx(beta, rel=1e-9)
+    (view,) = Canonical().views(to.Predictions.from_logits(y, z))
+    assert calibration_exponent(view).value == pytest.approx(beta, rel=1e-9)
 
 
 def test_the_area_is_that_of_mann_and_whitney_and_its_error_delongs():

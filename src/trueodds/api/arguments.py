@@ -104,8 +104,10 @@ def resolve_lens(rows: Predictions | Tally, lens: Any, method: Estimator | Hypot
         raise InputError("TO204", "This function takes one lens.", describe(lens), fix)
     if lens is not None:
         return as_lens(lens)
-    if method is not None and method.lens and rows.kind == "classes":
-        return as_lens(method.lens)
+    if method is not None and rows.kind == "classes":
+        several_classes_lens = getattr(method, "lens_of_several_classes", None) if rows.k > 2 else None
+        if name := several_classes_lens or method.lens:
+            return as_lens(name)
     return default_lens(rows)
 
 

@@ -83,8 +83,77 @@ class Interval(JsonObject):
     level: float
     method: str
 
+    @classmethod
+    def from_standard_error(cls, value: float, se: float, level: float, degrees: float | None = None) -> Interval:
+        """Return the interval of a value ± its standard error times a quantile: normal, or of Student's t.
+
+        Parameters
+        ----------
+        value, se, level : float
+            The estimate, its standard error, and the confidence level.
+        degrees : float, optional
+            Degrees of freedom of Student's t. The default is the normal distribution.
+
+        Returns
+        -------
+        Interval
+            The interval, with the method "normal" or "t".
+        """
+        from scipy.special import ndtri, stdtrit
+
+        quantile = float(ndtri((1 + level) / 2) if degrees is None else stdtrit(degrees, (1 + level) / 2))
+        method = "normal" if degrees is None else "t"
+        return cls(value - quantile * se, value + quantile * se, level, method)
+
     def __str__(self) -> str:
         return f"[{format_number(self.low)}, {format_number(self.high)}] {format_percent(self.level)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """An estimated coefficient of a regression with its standard error; NaN if no finite estimate exists.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    se : float
+        The standard error. It is also NaN with too few clusters.
+    effective_units : float or None
+        Effective number of clusters from which the standard error was estimated; None for independent rows.
+    """
+
+    value: float
+    se: float
+    effective_units: float | None = None
+
+    @property
+    def interval(self) -> Interval | None:
+        """The 95 % confidence interval: normal, or Student's t with clusters; None if it is undefined."""
+        return self.interval_at(0.95)
+
+    def interval_at(self, level: float) -> Interval | None:
+        """Return the confidence interval at another level.
+
+        Parameters
+        ----------
+        level : float
+            The confidence level.
+
+        Returns
+        -------
+        Interval or None
+            The interval; None if the coefficient or its standard error is undefined.
+        """
+        has_interval = math.isfinite(self.value) and math.isfinite(self.se) and self.se > 0
+        if not has_interval or (self.effective_units is not None and not self.effective_units > 1):
+            return None
+        degrees = None if self.effective_units is None else self.effective_units - 1
+        return Interval.from_standard_error(self.value, self.se, level, degrees)
+
+
+# The coefficients of Cox's regression, each with the part of the test `cox` that holds it.
+COX_COEFFICIENTS = {"in_the_large": "in-the-large", "intercept": "joint", "slope": "joint"}
 
 
 def drop_undefined(result: Any, value_field: str, other_fields: tuple[str, ...] = ()) -> None:
@@ -239,6 +308,18 @@ class Verdict(Result):
         """Position of the error relative to the margin: within, beyond or undecided; None without a margin."""
         value: str | None = self.settings.get("decision")
         return value
+
+    @property
+    def coefficients(self) -> dict[str, Coefficient]:
+        """The coefficients that `cox` estimates, each with its interval; empty for other tests.
+
+        They are `in_the_large` (the intercept for slope 1), `intercept` and `slope`.
+        """
+        return {
+            name: Coefficient(part[name], part[f"{name}_se"], part.get("units"))
+            for name, part_name in COX_COEFFICIENTS.items()
+            if f"{name}_se" in (part := self.parts.get(part_name, {}))
+        }
 
     @property
     def summary(self) -> str:

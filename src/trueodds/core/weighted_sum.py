@@ -1,8 +1,10 @@
-"""Sum the products of two long arrays, on one thread and with the same result on every number of cores."""
+"""Sums of products of two long arrays, the same on every number of cores, and the variance of a sum."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from trueodds.core.typing import Array
 
@@ -35,3 +37,15 @@ def weighted_sum(weights: Array, values: Array) -> Any:
         stop = start + ROWS_PER_BLOCK
         total = total + weights[start:stop] @ values[start:stop]
     return total
+
+
+def variance_of_sum(terms: Array, cluster: Array | None) -> float:
+    """Return the variance of a sum of terms (n,) of mean 0, which are independent by row or by cluster (n,).
+
+    With m rows or clusters it is m/(m − 1) times the sum of their squared totals; NaN for fewer than two.
+    """
+    if cluster is not None:
+        _, unit = np.unique(cluster, return_inverse=True)
+        terms = np.bincount(unit, terms)
+    n_units = len(terms)
+    return float((terms**2).sum()) * n_units / (n_units - 1) if n_units > 1 else float("nan")

@@ -31,8 +31,8 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import BinnedView
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, Recipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
+from trueodds.estimators._glm.logits import Logits, MinProb
 from trueodds.hypotests._glm.calibration_belt import Belt, fit_belt
-from trueodds.hypotests._glm.logits import Logits, MinProb
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View, view_title

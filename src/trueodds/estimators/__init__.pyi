@@ -7,6 +7,8 @@ from trueodds.estimators.binned import BinnedError as BinnedError
 from trueodds.estimators.binned import MaxError as MaxError
 from trueodds.estimators.binned import RootMeanSquareError as RootMeanSquareError
 from trueodds.estimators.binned import StaticError as StaticError
+from trueodds.estimators.calibration_coefficients import CalibrationIntercept as CalibrationIntercept
+from trueodds.estimators.calibration_coefficients import CalibrationSlope as CalibrationSlope
 from trueodds.estimators.corp import Corp as Corp
 from trueodds.estimators.cross_fitted import CrossFitted as CrossFitted
 from trueodds.estimators.cumulative import CumulativeError as CumulativeError
@@ -58,6 +60,8 @@ average_ce = AverageError
 bas = AnswerOrAbstain
 brier = Brier
 calibration_in_the_large = CalibrationInTheLarge
+calibration_intercept = CalibrationIntercept
+calibration_slope = CalibrationSlope
 corp = Corp
 cross_fitted = CrossFitted
 debiased_l1 = DebiasedL1

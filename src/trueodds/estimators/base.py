@@ -13,7 +13,7 @@ import numpy as np
 
 from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.results import Estimate
+from trueodds.core.results import Coefficient, Estimate
 from trueodds.core.settings import OneOf, Settings
 from trueodds.core.signatures import checks_method_call
 from trueodds.core.typing import Array
@@ -69,6 +69,7 @@ class Estimator(Settings):
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # whether cells of many rows do not suffice
     lens: ClassVar[str | None] = None  # default lens, if not the general default
+    lens_of_several_classes: ClassVar[str | None] = None  # the same for more than two classes only
     interval: ClassVar[str | None] = None  # what interval="auto" stands for; see resampling/intervals/method.py
     norm_power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
     # Whether the value behaves like a mean once it is far from 0. If not, the shorter interval that a bootstrap then
@@ -81,6 +82,8 @@ class Estimator(Settings):
     is_score: ClassVar[bool] = False  # whether texts call it a score, whose value is not 0 for a calibrated model
     is_unbiased: ClassVar[bool] = False  # whether noise adds nothing to the value, so that its floor is no bias
     setting_in_name: ClassVar[str] = ""  # the setting that may follow the name, as in "risk@0.8"
+    # Whether `expected_if_calibrated` also holds for clusters and for cells, so that no labels are drawn for it.
+    has_fixed_expectation: ClassVar[bool] = False
     best_value: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     lower_bound: ClassVar[float] = -math.inf  # no value lies below it, whatever the settings
     upper_bound: ClassVar[float] = math.inf  # no true error lies above it, whatever the settings
@@ -222,6 +225,21 @@ class Mean(Estimator):
         """The weighted mean of `row_scores` over rows of positive weight; NaN without such rows."""
         mask = view.w > 0
         return float(weighted_sum(view.w[mask], self.row_scores(view)[mask]) / view.total) if mask.any() else math.nan
+
+
+@dataclass(frozen=True)
+class WaldEstimator(Estimator):
+    """An estimator of one view with a standard error in closed form, from which its interval is computed."""
+
+    interval: ClassVar[str | None] = "wald"
+
+    def coefficient(self, view: View, cluster: Array | None = None) -> Coefficient:
+        """Return the estimate with its standard error; `cluster` (n,) labels rows that are not independent."""
+        raise NotImplementedError
+
+    def influence(self, view: View) -> Array:
+        """Return the influence (n,) of each row on the estimate, for the covariance of two estimates."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

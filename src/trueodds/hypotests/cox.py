@@ -9,13 +9,13 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
+from trueodds.core.results import COX_COEFFICIENTS, Coefficient
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.calibration_regression import TESTED_PARTS, CalibrationRegression, Coefficient
-from trueodds.hypotests._glm.logistic import LogisticForm
-from trueodds.hypotests._glm.logits import MinProb
+from trueodds.estimators._glm.calibration_regression import TESTED_PARTS, CalibrationRegression
+from trueodds.estimators._glm.logistic import LogisticForm
+from trueodds.estimators._glm.logits import MinProb
 from trueodds.hypotests.base import clustered_redraw_note
-from trueodds.hypotests.null_draws import has_vote_shares
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.view import View
@@ -185,10 +185,7 @@ class Cox(ViewTest):
         that of calibration-in-the-large uses the squared residuals. For shares of votes, and for rows in clusters
         (`cluster`, (n,)), they are from the jackknife over rows and clusters.
         """
-        regression = CalibrationRegression.from_view(view, self.min_prob)
-        if cluster is None and has_vote_shares(view):
-            cluster = np.arange(len(view))
-        return regression.coefficients(cluster)
+        return CalibrationRegression.from_view(view, self.min_prob).coefficients_of_votes(cluster)
 
     def degrees_of_freedom(self, view: View) -> int | None:
         """One each for the tested intercept and slope; None for the score form and if there is no slope to test."""
@@ -210,10 +207,9 @@ class Cox(ViewTest):
 def _summarize_estimates(parts: dict[str, dict[str, float]]) -> str:
     """Calibration-in-the-large, intercept and slope with 95 % intervals, in words."""
     texts = []
-    for part, name in (("in-the-large", "in_the_large"), ("joint", "intercept"), ("joint", "slope")):
+    for name, part in COX_COEFFICIENTS.items():
         coefficient = Coefficient(parts[part][name], parts[part][f"{name}_se"], parts[part].get("units"))
-        low, high = coefficient.interval
-        if np.isfinite(low) and np.isfinite(high):
-            interval = f"{format_number(low)}, {format_number(high)}"
-            texts.append(f"{name.replace('_', ' ')} {format_number(coefficient.value)} [{interval}]")
+        if (interval := coefficient.interval) is not None:
+            ends = f"{format_number(interval.low)}, {format_number(interval.high)}"
+            texts.append(f"{name.replace('_', ' ')} {format_number(coefficient.value)} [{ends}]")
     return f"{', '.join(texts)} 95%" if texts else ""

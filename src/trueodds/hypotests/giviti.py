@@ -10,14 +10,14 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.settings import Integer, Range, check
 from trueodds.core.typing import Array
+from trueodds.estimators._glm.logistic import LogisticForm, fit_logit_regression
+from trueodds.estimators._glm.logits import LogitPolynomials, Logits, MinProb
 from trueodds.hypotests._glm.forward_selection import (
     CalibrationCurve,
     SelectionNullDistribution,
     forward_null_distribution,
     select_degree,
 )
-from trueodds.hypotests._glm.logistic import LogisticForm, fit_logit_regression
-from trueodds.hypotests._glm.logits import LogitPolynomials, Logits, MinProb
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.view import View

@@ -17,7 +17,7 @@ from trueodds.core.results import Verdict
 from trueodds.core.settings import Integer, OneOf, Probability
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.hypotests._glm.logits import MinProb
+from trueodds.estimators._glm.logits import MinProb
 from trueodds.hypotests._glm.mcllo_checks import (
     asymptotic_warnings,
     compare_baselines,

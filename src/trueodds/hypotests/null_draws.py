@@ -18,7 +18,6 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests.base import FractionProgress
 from trueodds.hypotests.view_statistic import ViewResult
-from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import cluster_correlation, draws_correlated_labels, null_draws
 
@@ -77,12 +76,6 @@ _SEVERAL_VOTES_TEXT = (
     "Rows have several votes, so not one label per row is drawn: the signs of all residuals of a row are flipped"
     " together, and if the number of votes is known, single votes are drawn."
 )
-
-
-def has_vote_shares(view: View) -> bool:
-    """Whether the outcomes are shares of votes, so that some of them are neither 0 nor 1."""
-    y = view.outcomes
-    return view.is_rows and y.dtype != bool and bool(((y > 0) & (y < 1)).any())
 
 
 def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictions, list[Note]]:

@@ -160,6 +160,12 @@ class View:
         return self.rows.events() if self._y is None and self.rows is not None else cast(Array, self._y)
 
     @property
+    def has_vote_shares(self) -> bool:
+        """Whether the outcomes of single rows are shares of votes, so that some of them are neither 0 nor 1."""
+        y = self.outcomes
+        return self.is_rows and y.dtype != bool and bool(((y > 0) & (y < 1)).any())
+
+    @property
     def w(self) -> Array:
         """Weight of each row, (n,) ≥ 0."""
         return self.cached("w", lambda: unit_weights(len(self))) if self._w is None else self._w

@@ -8,31 +8,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.formatting import with_minus_signs
+from trueodds.core.errors import Note
 from trueodds.core.json_files import strict_json
-from trueodds.core.results import Interval
+from trueodds.core.results import Coefficient, Interval
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
-from trueodds.data.log_probabilities import exact_zeros, log_probabilities
+from trueodds.core.weighted_sum import variance_of_sum
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.hypotests._glm.calibration_regression import Coefficient
-from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.null_draws import has_vote_shares
-from trueodds.kernels import map_blocks
-from trueodds.kernels.parallel import VALUES_PER_ROW_BLOCK
+from trueodds.estimators._glm.calibration_exponent import contradicted_rows
+from trueodds.estimators.calibration_coefficients import (
+    CLIPPING_LIMITS,
+    certain_probabilities_text,
+    contradiction_note,
+    describe_clipped,
+)
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View, rank_scores
 from trueodds.reports.audit_result import AuditInterval, StandardMeasure
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all, estimate_error
-from trueodds.resampling.intervals.closed_form import normal_interval, t_interval
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.null_distribution import noise_floor_draws
 
 ICI_RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each
-CLIPPING_LIMITS = (1e-6, 1e-3)  # two settings min_prob of Cox's test, to show how much the slope depends on clipping
 MAX_ICI_ROWS = 50_000  # with more rows the smoother of the ICI takes longer than the rest of the audit
 
 
@@ -64,16 +64,13 @@ def standard_measures(
 
     wald = WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
     if preds.kind == "classes" and preds.k > 2:
-        slope = wald.measure("calibration_slope", *calibration_exponent(preds), 1.0)
-        return in_the_large(), slope
-    try:
-        coefficients = Cox().coefficients(view, cluster)
-    except InputError:  # a probability of 0 or 1 has no logit
-        coefficients = dict.fromkeys(("in_the_large", "slope"), Coefficient(np.nan, np.nan))
-    slope = _coefficient_measure("calibration_slope", coefficients["slope"], 1.0, level)
+        lens = Canonical()
+        return in_the_large(), _coefficient_measure("calibration_slope", preds, lens, lens.views(preds), level, rng)
+    coefficient_data = (preds, default_lens(preds), (view,), level, rng)
+    slope = _coefficient_measure("calibration_slope", *coefficient_data)
     if preds.kind != "classes":
         return in_the_large(), slope
-    intercept = _coefficient_measure("calibration_intercept", coefficients["in_the_large"], 0.0, level)
+    intercept = _coefficient_measure("calibration_intercept", *coefficient_data)
     ratio_and_ici = [_observed_to_expected(preds, level, rng if ratio_rng is None else ratio_rng)]
     if preds.n <= MAX_ICI_ROWS:
         estimands = [Estimand.from_predictions(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
@@ -90,42 +87,33 @@ def standard_notes(preds: Predictions) -> list[Note]:
     if preds.kind == "multilabel":
         return []
     if preds.kind == "classes" and preds.k > 2:
-        zeros = int(contradicted_rows(preds).sum())
-        if not zeros:
-            return []
-        text = (
-            f"In {zeros:,} of {preds.n:,} rows the observed class has predicted probability 0, so the calibration slope"
-            " is undefined."
-        )
-        return [Note("TN268", text)]
+        (view,) = Canonical().views(preds)
+        n_contradicted = int(contradicted_rows(view).sum())
+        return [contradiction_note(n_contradicted, preds.n)] if n_contradicted else []
     (view,) = default_lens(preds).views(preds)
     extreme = int(((view.p <= 0) | (view.q <= 0)).sum())
     if not extreme:
         return []
-    (low, low_values), (high, high_values) = (
-        (min_prob, _describe_clipped(view, min_prob)) for min_prob in CLIPPING_LIMITS
-    )
+    low_values, high_values = describe_clipped(view, ("in_the_large", "slope"))
+    low, high = CLIPPING_LIMITS
     text = (
-        f"{extreme:,} of {preds.n:,} probabilities {'is' if extreme == 1 else 'are'} exactly 0 or 1 and"
-        f" {'has' if extreme == 1 else 'have'} no finite log odds, so the calibration intercept and slope are"
-        f" undefined. Clipped at {low:g}, they are {low_values}; clipped at {high:g}, {high_values}. The test cox with"
+        certain_probabilities_text(extreme, preds.n, "calibration intercept and slope are")
+        + f" Clipped at {low:g}, they are {low_values}; clipped at {high:g}, {high_values}. The test cox with"
         " ⟨min_prob⟩ estimates them with intervals."
     )
     return [Note("TN268", text)]
 
 
-def _describe_clipped(view: View, min_prob: float) -> str:
-    """Return calibration intercept and slope as text, with probabilities clipped to [min_prob, 1 − min_prob]."""
-    coefficients = Cox(min_prob=min_prob).coefficients(view)
-    values = (coefficients[name].value for name in ("in_the_large", "slope"))
-    return " and ".join(with_minus_signs(f"{value:.2f}").replace("nan", "undefined") for value in values)
+def _coefficient_measure(
+    name: str, preds: Predictions, lens: Lens, views: tuple[View, ...], level: float, rng: np.random.Generator
+) -> StandardMeasure:
+    """Return calibration slope or intercept of these views as `measure` estimates it, and as the test `cox` prints it.
 
-
-def _coefficient_measure(name: str, coefficient: Coefficient, ideal: float, level: float) -> StandardMeasure:
-    """Return a coefficient of Cox's regression as a measure, with the interval that the test `cox` prints."""
-    units = coefficient.effective_units
-    wald = WaldIntervals(level, None if units is None else units - 1)
-    return wald.measure(name, coefficient.value, coefficient.se, ideal)
+    The interval is in closed form, so that `rng` is not used.
+    """
+    estimand = Estimand(ESTIMATORS.make(name, {}), lens, views)
+    (coefficient,) = estimate_all(preds, [estimand], IntervalSpec(level=level), rng, lambda _: [None])
+    return standard_measure(name, coefficient.value, coefficient.interval, estimand.estimator.best_value)
 
 
 def _observed_to_expected(preds: Predictions, level: float, rng: np.random.Generator) -> StandardMeasure:
@@ -181,114 +169,6 @@ def _correct_for_estimated_mean(weight: Array) -> Array:
     return weight * np.sqrt(effective_n / (effective_n - 1)) if effective_n > 1 + 1e-9 else np.full(len(weight), np.nan)
 
 
-MAX_NEWTON_ITER = 60  # maximum number of Newton steps; a concave function of one variable needs about ten
-MIN_LOG_PROB = -1e4  # lower limit of log-probabilities, such as that of an exact zero; the fit does not depend on it
-LOG_PROB_TOLERANCE = 1e-12  # log-probabilities closer than this are tied
-
-
-def calibration_exponent(preds: Predictions) -> tuple[float, float]:
-    """Return the maximum-likelihood exponent β = 1/T with its standard error; NaN if it is not finite.
-
-    Below 1 the probabilities are too extreme, above 1 too moderate. Newton's method maximizes the concave
-    log-likelihood of probabilities proportional to p^β. The standard error is the sandwich estimate, with residuals
-    summed within clusters. There is no finite maximum if every observed class is the most probable one of its row, or
-    every one the least probable, or if an observed class has probability 0.
-    """
-    if contradicted_rows(preds).any():
-        return float("nan"), float("nan")
-    rows = np.flatnonzero(preds.w > 0)
-    Y, w = preds.Y if len(rows) == preds.n else preds.Y[rows], preds.w[rows]
-    cluster = None if preds.cluster is None else preds.cluster[rows]
-    log_probs, observed = np.empty((preds.k, len(rows))), np.empty(len(rows))
-
-    def fill_rows(start: int, stop: int) -> None:
-        block = np.maximum(log_probabilities(preds, rows[start:stop]).T, MIN_LOG_PROB, order="C")
-        log_probs[:, start:stop] = block
-        observed[start:stop] = np.einsum("kn,nk->n", block, Y[start:stop])
-
-    map_blocks(fill_rows, len(rows), max(1, VALUES_PER_ROW_BLOCK // preds.k))
-    if not _has_finite_maximum(log_probs, Y):
-        return float("nan"), float("nan")
-    beta, residual, curvature = _maximize_likelihood(log_probs, observed, w)
-    return beta, float(np.sqrt(variance_of_sum(w * residual, cluster)) / float(weighted_sum(w, curvature)))
-
-
-def _has_finite_maximum(log_probs: Array, Y: Array) -> bool:
-    """Whether some observed class of `Y` (n, K) is not the most probable one of its row, and some not the least one.
-
-    `log_probs` is (K, n).
-    """
-    largest, smallest = log_probs.max(axis=0), log_probs.min(axis=0)
-    is_all_largest = is_all_smallest = True
-    for log_p, y in zip(log_probs, Y.T, strict=True):
-        is_observed = y > 0
-        is_all_largest &= not (is_observed & (largest - log_p > LOG_PROB_TOLERANCE)).any()
-        is_all_smallest &= not (is_observed & (log_p - smallest > LOG_PROB_TOLERANCE)).any()
-    return not (is_all_largest or is_all_smallest)
-
-
-def _maximize_likelihood(log_probs: Array, observed: Array, w: Array) -> tuple[float, Array, Array]:
-    """Maximize the log-likelihood by Newton's method, halving each step until the likelihood does not decrease.
-
-    `log_probs` is (K, n), `observed` and `w` are (n,). Returns the exponent, and the first and negative second
-    derivatives (n,) of the rows there; NaN if it does not converge.
-    """
-    beta = 1.0
-    residual, curvature, log_likelihood = _evaluate_likelihood(beta, log_probs, observed, w)
-    for _ in range(MAX_NEWTON_ITER):
-        information = float(weighted_sum(w, curvature))
-        if information <= 0:
-            break
-        step = float(weighted_sum(w, residual)) / information
-        while abs(step) > 1e-12 * max(1.0, abs(beta)):
-            trial_residual, trial_curvature, trial_log_likelihood = _evaluate_likelihood(
-                beta + step, log_probs, observed, w
-            )
-            if trial_log_likelihood >= log_likelihood:
-                break
-            step /= 2
-        else:  # the step has become too small to change β
-            return beta, residual, curvature
-        beta += step
-        residual, curvature, log_likelihood = trial_residual, trial_curvature, trial_log_likelihood
-    return float("nan"), np.full(len(w), np.nan), np.full(len(w), np.nan)
-
-
-def _evaluate_likelihood(beta: float, log_probs: Array, observed: Array, w: Array) -> tuple[Array, Array, float]:
-    """Return the derivatives of the log-likelihood at β.
-
-    `log_probs` (K, n) are the log-probabilities, one class after the other, so that sums over classes are vectorized.
-    `observed` (n,) is that of the observed class. The derivatives are the first ones (n,) of the rows, their negative
-    second ones (n,), and the log-likelihood of all rows.
-    """
-    n_classes, n = log_probs.shape
-    residual, curvature, log_likelihoods = np.empty(n), np.empty(n), np.empty(n)
-
-    def evaluate_rows(start: int, stop: int) -> None:
-        """Store both derivatives and the log-likelihood of each row of a block, with q ∝ p^β."""
-        log_p, rows = log_probs[:, start:stop], slice(start, stop)
-        eta = beta * log_p
-        largest = eta.max(axis=0)
-        q = np.exp(np.subtract(eta, largest, out=eta), out=eta)
-        total = q.sum(axis=0)
-        q /= total
-        mean = (q * log_p).sum(axis=0)
-        residual[rows] = observed[rows] - mean
-        curvature[rows] = (q * (log_p - mean) ** 2).sum(axis=0)
-        log_likelihoods[rows] = beta * observed[rows] - (largest + np.log(total))
-
-    map_blocks(evaluate_rows, n, max(1, VALUES_PER_ROW_BLOCK // n_classes))
-    return residual, curvature, float(weighted_sum(w, log_likelihoods))
-
-
-def contradicted_rows(preds: Predictions) -> Array:
-    """Return a mask (n,) of the rows of positive weight in which an observed class has predicted probability 0."""
-    zeros = exact_zeros(preds)
-    if not zeros.any():
-        return np.zeros(preds.n, dtype=bool)
-    return np.asarray((zeros & (preds.Y > 0)).any(axis=1) & (preds.w > 0))
-
-
 def calibration_in_the_large_of_rows(preds: Predictions) -> tuple[float | None, float | None]:
     """Return calibration-in-the-large through the default lens, and its z-score; with clusters, that of cluster sums.
 
@@ -313,7 +193,7 @@ def calibration_in_the_large(view: View) -> tuple[float, float | None]:
     """
     mean = float((view.w * (view.y - view.p.astype(np.float64))).sum() / view.total)
     # Σ w²r² of the residuals r with votes, and else Σ w²p(1 − p), the variance of the outcomes of a calibrated model.
-    squares = view.sums("wwr") if has_vote_shares(view) else np.maximum(view.sums("wwv"), 0.0)
+    squares = view.sums("wwr") if view.has_vote_shares else np.maximum(view.sums("wwv"), 0.0)
     return mean, _z_score(mean, float(np.sqrt(squares.sum())) / view.total)
 
 
@@ -334,7 +214,7 @@ def calibration_in_the_large_measure(view: View, cluster: Array | None, wald: Wa
     weighted_residual = weight_share * (view.y - view.p)
     mean = float(weighted_residual.sum())
     se = float(np.sqrt(variance_of_sum(weighted_residual - weight_share * mean, cluster)))
-    if cluster is None and not has_vote_shares(view):
+    if cluster is None and not view.has_vote_shares:
         null_se = float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum())) / view.total
         null_interval = wald.interval(mean, null_se)
         if null_interval is not None and null_interval.low <= 0 <= null_interval.high:
@@ -351,13 +231,8 @@ class WaldIntervals:
 
     def interval(self, value: float, se: float) -> Interval | None:
         """Return the interval; None if the standard error is unknown, or 0 because there are too few rows."""
-        if not np.isfinite(se) or se <= 0 or self.degrees_of_freedom == 0:
-            return None
-        return (
-            normal_interval(value, se, self.level)
-            if self.degrees_of_freedom is None
-            else t_interval(value, se, self.degrees_of_freedom, self.level)
-        )
+        units = None if self.degrees_of_freedom is None else self.degrees_of_freedom + 1
+        return Coefficient(value, se, units).interval_at(self.level)
 
     def measure(self, name: str, value: float, se: float, ideal: float | None) -> StandardMeasure:
         """Return a measure with its interval; `se` is its standard error, and the value is None if it is not finite."""
@@ -369,15 +244,3 @@ def standard_measure(name: str, value: float, interval: Interval | None, ideal: 
     """Return a measure with an interval; the value is None if it is not finite."""
     entry = {"name": name, "value": strict_json(float(value)), "ideal": ideal}
     return StandardMeasure.from_dict({**entry, "interval": None if interval is None else interval.to_dict()})
-
-
-def variance_of_sum(terms: Array, cluster: Array | None) -> float:
-    """Return the variance of a sum of terms (n,) of mean 0, which are independent by row or by cluster (n,).
-
-    With m rows or clusters it is m/(m − 1) times the sum of their squared totals; NaN for fewer than two.
-    """
-    if cluster is not None:
-        _, unit = np.unique(cluster, return_inverse=True)
-        terms = np.bincount(unit, terms)
-    n_units = len(terms)
-    return float((terms**2).sum()) * n_units / (n_units - 1) if n_units > 1 else float("nan")

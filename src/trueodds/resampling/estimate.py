@@ -173,7 +173,8 @@ def estimate_from_tally(
     estimand = tally_estimand(tally, estimator, lens, aggregate)
     null_draws, reported_null_draws = None, None
     resampling_rng = copy.deepcopy(rng)  # so that the resamples of all estimators have the same key
-    if interval_spec.interval is not None and not isinstance(estimator, ProperScore):
+    has_known_expectation = isinstance(estimator, ProperScore) or estimator.has_fixed_expectation
+    if interval_spec.interval is not None and not has_known_expectation:
         null_draws, _ = tally_null_draws(tally, estimand, redraws, rng)
         if estimand.reported_estimand is not estimand:
             reported_null_draws, _ = tally_null_draws(tally, estimand.reported_estimand, redraws, rng)
@@ -388,7 +389,7 @@ def _debias(estimand: Estimand, value: float, noise_floor: float | None, *, clus
         debiased_square, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
         return float(np.sign(debiased_square) * np.sqrt(abs(debiased_square)))
     # Means have no bias, and debiased estimators need no further correction.
-    is_debiased = estimand.estimator.interval in ("bca", "debiased")
+    is_debiased = estimand.estimator.interval in ("bca", "debiased", "wald")
     if is_debiased or not estimand.estimator.vanishes_if_calibrated or noise_floor is None or not 0 <= value:
         return None
     reduced = float(subtract_noise_floor(value, noise_floor, estimand.estimator.norm_power))

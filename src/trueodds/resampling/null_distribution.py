@@ -70,9 +70,10 @@ def _needs_null_draws(rows: Predictions, estimand: Estimand) -> bool:
     if not estimand.is_mean_of_views:  # the expected maximum is not the maximum of the expectations
         return True
     # An estimator that is unbiased for independent rows is biased for clustered rows, unless it is a mean.
-    is_linear = rows.cluster is None or isinstance(estimand.estimator, Mean)
-    is_known = is_linear and estimand.estimator.expected_if_calibrated(estimand.views[0]) is not None
-    return not isinstance(estimand.estimator, ProperScore) and not is_known
+    estimator = estimand.estimator
+    is_linear = rows.cluster is None or isinstance(estimator, Mean) or estimator.has_fixed_expectation
+    is_known = is_linear and estimator.expected_if_calibrated(estimand.views[0]) is not None
+    return not isinstance(estimator, ProperScore) and not is_known
 
 
 def subtract_noise_floor(values: Any, floors: Any, power: float = 1.0) -> Array:

@@ -1,1 +1,1 @@
-"""Likelihoods of the tests that regress outcomes on log odds: logistic fits, forward selection, belt and MCLLO."""
+"""Likelihoods of the tests that regress outcomes on log odds: forward selection, calibration belt, and MCLLO."""

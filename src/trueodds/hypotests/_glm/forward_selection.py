@@ -12,8 +12,8 @@ from numpy.polynomial import Chebyshev
 from scipy.special import chdtri, erfcx, expit
 
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.logistic import LogitRegressionFit, logistic_statistics
-from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
+from trueodds.estimators._glm.logistic import LogitRegressionFit, logistic_statistics
+from trueodds.estimators._glm.logits import LogitPolynomials, Logits
 
 SELECTION_LEVEL = 0.95  # confidence level of the test of each additional degree
 SELECTION_THRESHOLD = float(chdtri(1, 1 - SELECTION_LEVEL))  # minimum gain in the statistic by one more degree, 3.84

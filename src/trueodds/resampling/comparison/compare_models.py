@@ -204,8 +204,11 @@ class ModelComparison(Settings):
             settings |= {
                 "interval": pair.method,
                 "level": self.interval_spec.level,
-                "resamples": self.interval_spec.resamples,
             }
+            if pair.method == "wald":
+                settings |= {"correlation": pair.correlation_of_influence} if pair.paired else {}
+            else:
+                settings["resamples"] = self.interval_spec.resamples
             if pair.method in ("mover", "folded-normal"):
                 settings["correlation"] = pair.correlation
             if pair.uses_standard_error:

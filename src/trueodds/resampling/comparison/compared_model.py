@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from trueodds.core.errors import Note
-from trueodds.core.results import Estimate, Interval
+from trueodds.core.results import Coefficient, Estimate, Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import Estimator, Mean, ProperScore
+from trueodds.estimators.base import Estimator, Mean, ProperScore, WaldEstimator
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import (
     EffectiveSampleSize,
@@ -120,7 +120,9 @@ class ComparedModel:
 
     @cached_property
     def resampled(self) -> BootstrapResult | None:
-        if self.method is None or needs_requested_row_resamples(self.preds, self.reported_estimand, self.interval_spec):
+        if self.method in (None, "wald") or needs_requested_row_resamples(
+            self.preds, self.reported_estimand, self.interval_spec
+        ):
             return None
         rng, resample = np.random.default_rng(self.key), self.interval_spec.resample
         if (
@@ -154,6 +156,26 @@ class ComparedModel:
     def jackknife_values(self) -> Array:
         """Error with each row or cluster left out."""
         return self.reported_estimand.combine_views(jackknife(self.preds, self.reported_estimand))
+
+    @cached_property
+    def coefficient(self) -> Coefficient:
+        """The value with its standard error in closed form, of a `WaldEstimator`."""
+        (view,), estimator = self.estimand.views, self.estimand.estimator
+        assert isinstance(estimator, WaldEstimator)
+        return estimator.coefficient(view, self.cluster)
+
+    @cached_property
+    def influence(self) -> Array:
+        """Influence (units,) of each row or cluster on the value of a `WaldEstimator`."""
+        (view,), estimator = self.estimand.views, self.estimand.estimator
+        assert isinstance(estimator, WaldEstimator)
+        influence = estimator.influence(view)
+        return influence if self.cluster is None else np.bincount(self.cluster, influence)
+
+    @property
+    def cluster(self) -> Array | None:
+        """Cluster of each row, (n,); None if the rows are independent."""
+        return self.preds.cluster
 
     @cached_property
     def variance(self) -> float:
@@ -305,6 +327,7 @@ class ComparedTally(ComparedModel):
     row_draws = None
     clustered = False
     clusters = None
+    cluster = None
 
     def __init__(
         self, name: str, tally: Tally, estimator: Estimator, lens: Lens, aggregate: str, interval_spec: IntervalSpec,
@@ -320,13 +343,13 @@ class ComparedTally(ComparedModel):
 
     @cached_property
     def resampled(self) -> BootstrapResult | None:
-        if self.method is None:
+        if self.method in (None, "wald"):
             return None
         return bootstrap_cells(self.reported_estimand, self.interval_spec.resamples, np.random.default_rng(self.key))
 
     @cached_property
     def null_draws(self) -> list[Array | None]:
-        if isinstance(self.estimand.estimator, ProperScore):
+        if isinstance(self.estimand.estimator, ProperScore) or self.estimand.estimator.has_fixed_expectation:
             return [None]
         rng = np.random.default_rng([*self.key, 2**20])
         return [tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in self._drawn_estimands]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.results import Interval
+from trueodds.core.results import Coefficient, Interval
 from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator
 from trueodds.lenses.ranked import has_wrong_prediction
@@ -63,6 +64,8 @@ class ErrorDifference:
             return None
         if methods == {"normal"}:
             return "welch"
+        if methods == {"wald"}:
+            return "wald"
         if len(methods) == 1 and self.a.method in PLAIN_BOOTSTRAP_METHODS:
             if self.paired and self.a.interval_spec.resample == "cells" and not self.is_difference_of_means:
                 raise InputError(
@@ -103,6 +106,8 @@ class ErrorDifference:
         if self.method == "welch":
             error, degrees = self.standard_error
             return closed_form.welch_interval(self.value, error, degrees, level) if error > 0 else None
+        if self.method == "wald":
+            return self._wald_interval(level)
         if self.draws is None:
             return None
         if "exact" not in (self.a.method, self.b.method):  # exact intervals do not depend on the draws
@@ -142,6 +147,37 @@ class ErrorDifference:
         assert error_a is not None
         assert error_b is not None
         return mover_interval(error_a, error_b, self.correlation, level)
+
+    def _wald_interval(self, level: float) -> Interval | None:
+        """Interval from both standard errors and the correlation of the influence of the same rows or clusters."""
+        a, b = self.a.coefficient, self.b.coefficient
+        correlation = self.correlation_of_influence if self.paired else 0.0
+        variance = a.se**2 + b.se**2 - 2 * correlation * a.se * b.se
+        if self.value == 0 and self._is_rounding_error(math.sqrt(max(variance, 0.0))):
+            return Interval(0.0, 0.0, level, self.method or "")  # the predictions are equal, up to rounding
+        return Coefficient(self.value, math.sqrt(max(variance, 0.0)), self._effective_units).interval_at(level)
+
+    @cached_property
+    def correlation_of_influence(self) -> float:
+        """Correlation of the influence of the rows or clusters on both values; 1 if it is equal for all of them."""
+        a, b = self.a.influence, self.b.influence
+        product = math.sqrt(float(a @ a) * float(b @ b))
+        return min(max(float(a @ b) / product, -1.0), 1.0) if product > 0 else 0.0
+
+    @property
+    def _effective_units(self) -> float | None:
+        """Effective number of clusters of a difference with known standard errors; None for independent rows.
+
+        Of different rows the degrees of freedom are Welch's. Independent rows have infinitely many.
+        """
+        a, b = self.a.coefficient, self.b.coefficient
+        if a.effective_units is None and b.effective_units is None:
+            return None
+        units = [math.inf if side.effective_units is None else side.effective_units for side in (a, b)]
+        if self.paired:
+            return min(units)
+        denominator = sum(side.se**4 / (n - 1) for side, n in zip((a, b), units, strict=True))
+        return (a.se**2 + b.se**2) ** 2 / denominator + 1 if denominator > 0 else None
 
     def _plain_bootstrap_interval(self, level: float) -> Interval:
         """Percentile, basic or BCa interval of the resampled differences."""
@@ -380,6 +416,14 @@ class ReflectedModel(ComparedModel):
     @cached_property
     def jackknife_values(self) -> Array:
         return 2 * self.target - self.model.jackknife_values
+
+    @cached_property
+    def coefficient(self) -> Coefficient:
+        return replace(self.model.coefficient, value=self.value)
+
+    @cached_property
+    def influence(self) -> Array:
+        return -self.model.influence
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         interval, reason = self.model.interval(level)

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import betaincinv, ndtri, stdtrit
+from scipy.special import betaincinv
 
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
@@ -14,14 +14,12 @@ from trueodds.core.typing import Array
 
 def normal_interval(value: float, se: float, level: float) -> Interval:
     """Interval `value` ± z · `se` with the normal quantile z."""
-    z = float(ndtri((1 + level) / 2))
-    return Interval(value - z * se, value + z * se, level, "normal")
+    return Interval.from_standard_error(value, se, level)
 
 
 def t_interval(value: float, se: float, degrees: float, level: float) -> Interval:
     """Interval `value` ± t · `se` with the quantile t of Student's distribution with `degrees` degrees of freedom."""
-    t = float(stdtrit(degrees, (1 + level) / 2))
-    return Interval(value - t * se, value + t * se, level, "t")
+    return Interval.from_standard_error(value, se, level, degrees)
 
 
 def welch_interval(value: float, se: float, degrees: float, level: float) -> Interval:

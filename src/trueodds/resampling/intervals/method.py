@@ -19,7 +19,7 @@ from trueodds.core.results import Interval
 from trueodds.core.settings import OneOf, Probability, Range, Settings
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import Estimator, Mean
+from trueodds.estimators.base import Estimator, Mean, WaldEstimator
 from trueodds.estimators.binned import BinSums
 from trueodds.estimators.observed_expected import CalibrationInTheLarge
 from trueodds.lenses.effective_sample_size import (
@@ -62,6 +62,7 @@ class IntervalSpec(Settings):
 
 MAX_EXPANDED_LEVEL = 0.999  # of a BCa interval of few clusters: the correction for skewness fails farther in the tails
 UNDEFINED_VALUE_TEXT = "the value is undefined"
+NO_STANDARD_ERROR_TEXT = "there are too few clusters, or too unequal ones, for the standard error"
 CONSTANT_OUTCOMES_TEXT = "the outcomes do not vary, so resampling cannot estimate the uncertainty"
 OUTCOME_VARIANCE_METHODS = ("normal", "bca", "percentile", "basic")  # which do not use the null distribution
 
@@ -179,6 +180,8 @@ def estimate_interval(
     interval = _raise_to_mean_gap(interval, interval_data)
     if interval.low < interval.high:
         return interval, ""
+    if method == "wald":
+        return None, NO_STANDARD_ERROR_TEXT
     if np.isnan(interval.low + interval.high):
         return None, "the value is undefined in resamples without a row of some class or group"
     return None, CONSTANT_OUTCOMES_TEXT
@@ -367,6 +370,15 @@ def _exact_interval(data: _IntervalData) -> Interval:
     return Interval(*limits, data.level, "exact")
 
 
+def _wald_interval(data: _IntervalData) -> Interval:
+    """Interval from a standard error in closed form: normal, or Student's t with clusters; NaN if it is undefined."""
+    (view,), estimator = data.estimand.views, data.estimand.estimator
+    assert isinstance(estimator, WaldEstimator)
+    cluster = None if data.preds is None else data.preds.cluster
+    interval = estimator.coefficient(view, cluster).interval_at(data.level)
+    return Interval(np.nan, np.nan, data.level, "normal") if interval is None else interval
+
+
 def _percentile_interval(data: _IntervalData) -> Interval:
     return percentile_interval(data.draws, data.level)
 
@@ -499,6 +511,7 @@ INTERVAL_METHODS = {
     "debiased": IntervalMethod(_debiased_interval),
     "debiased-squares": IntervalMethod(_debiased_squares_interval, uses_resamples=False),
     "sun": IntervalMethod(_sun_interval, uses_resamples=False),
+    "wald": IntervalMethod(_wald_interval, uses_resamples=False),
 }
 RESAMPLING_METHODS = tuple(name for name, method in INTERVAL_METHODS.items() if method.uses_resamples)
 # These use only the resamples, so their intervals need not contain a biased estimate.

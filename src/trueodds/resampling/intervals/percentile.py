@@ -85,14 +85,15 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
         return np.stack(
             [jackknife_mean(estimand.estimator.row_scores(view), view.w, unit_of_row) for view in estimand.views]
         )
-    if estimand.cell_statistics is not None:
+    n_units = int(np.max(unit_of_row)) + 1
+    is_fast = not any(getattr(statistic, "is_refitted", False) for statistic in estimand.cell_statistics or ())
+    if estimand.cell_statistics is not None and (is_fast or n_units <= MAX_JACKKNIFE_EVALUATIONS):
         return np.stack(
             [
                 _jackknife_bins(view, cell_statistic, unit_of_row)
                 for view, cell_statistic in zip(estimand.views, estimand.cell_statistics, strict=True)
             ]
         )
-    n_units = int(np.max(unit_of_row)) + 1
     if n_units > MAX_JACKKNIFE_EVALUATIONS:
         raise InputError(
             "TO205",

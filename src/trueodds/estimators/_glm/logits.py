@@ -35,6 +35,11 @@ class Logits:
     squared_weight: Array  # (n,) the square of one row's weight
     n_clipped: int  # number of rows clipped at min_prob
 
+    @staticmethod
+    def certain_rows(view: View) -> Array:
+        """Return a mask (n,) of the rows of positive weight whose log odds are infinite."""
+        return np.asarray(np.isneginf(view.log_P).any(axis=1) & (view.w > 0))
+
     @classmethod
     def from_view(cls, view: View, min_prob: float, name: str) -> Logits:
         """Create the log odds of a view; infinite log odds require `min_prob`. `name` is the test, for the error."""

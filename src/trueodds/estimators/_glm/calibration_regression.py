@@ -7,6 +7,7 @@ and slope 1 for any intercept ("slope").
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
@@ -16,43 +17,29 @@ from trueodds.calibrators._glm.parameter_covariance import (
     ParameterCovariance,
     ScoreVectors,
     ShiftScores,
-    critical_value,
     jackknife_covariance,
     upper_tail,
     wald_statistic,
 )
 from trueodds.core.errors import Note
+from trueodds.core.results import Coefficient
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.logistic import (
+from trueodds.estimators._glm.logistic import (
     LogitRegressionFit,
     fit_logit_regression,
     logistic_statistics,
     weight_scale,
 )
-from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
+from trueodds.estimators._glm.logits import LogitPolynomials, Logits
 from trueodds.lenses.view import View
 
 TESTED_PARTS = ("joint", "in-the-large", "slope")
+_PARAMETER_NUMBERS = {"in_the_large": 0, "intercept": 0, "slope": 1}  # of each coefficient in its fit
 
 # Minimum effective number of fair coin tosses, and the largest rejection rate in percent below it. Of 3,000 calibrated
 # data sets each from nine designs (logit-normal, beta, rare, sharp, with outliers; n = 10 to 2000), 7 % or fewer were
 # rejected at 5 % above this minimum (in the large 7.5 %).
 MIN_EFFECTIVE_N_AND_ERROR_PERCENT = {"likelihood-ratio": (8, 25), "score": (4, 14), "in-the-large": (20, 16)}
-
-
-@dataclass(frozen=True, slots=True)
-class Coefficient:
-    """An estimated coefficient with its standard error; NaN if no finite estimate exists."""
-
-    value: float
-    se: float  # NaN as well with too few clusters
-    effective_units: float | None = None  # effective number of clusters; None if the rows are independent
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % confidence interval: normal, or Student's t with clusters."""
-        half_width = critical_value(self.effective_units) * self.se
-        return self.value - half_width, self.value + half_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,18 +50,30 @@ class CalibrationRegression:
     logits: Logits  # predicted log odds of each row
     powers: LogitPolynomials  # intercept and slope as orthonormal columns
     wy: Array  # (1, n) weighted outcomes
-    shift_fit: LogitRegressionFit  # slope 1
-    regression_fit: LogitRegressionFit  # intercept and slope; equal to `shift_fit` if there is no slope
 
     @classmethod
-    def from_view(cls, view: View, min_prob: float) -> CalibrationRegression:
-        """Fit both regressions to a view."""
-        logits = Logits.from_view(view, min_prob, "cox")
-        powers, wy = LogitPolynomials.from_logits(logits, 1), (view.w * view.y)[None]
-        shift_fit, regression_fit = (
-            fit_logit_regression(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2)
-        )
-        return cls(view, logits, powers, wy, shift_fit, regression_fit)
+    def from_view(cls, view: View, min_prob: float, name: str = "cox") -> CalibrationRegression:
+        """Create the regression of a view; `name` is the method that uses it, for errors."""
+        logits = Logits.from_view(view, min_prob, name)
+        return cls(view, logits, LogitPolynomials.from_logits(logits, 1), (view.w * view.y)[None])
+
+    @cached_property
+    def shift_fit(self) -> LogitRegressionFit:
+        """The fit with slope 1."""
+        return self._fit(1)
+
+    @cached_property
+    def regression_fit(self) -> LogitRegressionFit:
+        """The fit of intercept and slope; equal to `shift_fit` if there is no slope."""
+        return self._fit(2)
+
+    def _fit(self, m: int) -> LogitRegressionFit:
+        """Fit the first m parameters."""
+        return fit_logit_regression(self.powers.columns[:, :m], self.logits.x, self.logits.w, self.wy)
+
+    def _fit_of(self, name: str) -> LogitRegressionFit:
+        """The fit that estimates a coefficient."""
+        return self.shift_fit if name == "in_the_large" else self.regression_fit
 
     def weighted_mean(self, values: Array) -> float:
         """Weighted mean of values (n,) over the rows."""
@@ -155,6 +154,51 @@ class CalibrationRegression:
                 coefficients[name] = Coefficient(float(values[i]), float(std_errors[i]), estimated.effective_units)
         return coefficients
 
+    def coefficients_of_votes(self, cluster: Array | None = None) -> dict[str, Coefficient]:
+        """As `coefficients`, but the standard errors of shares of votes are from the jackknife over rows."""
+        return self.coefficients(self._units(cluster))
+
+    def coefficient(self, name: str, cluster: Array | None = None) -> Coefficient:
+        """One of `coefficients_of_votes`."""
+        values, estimated = self._estimates(self._fit_of(name), self._units(cluster))
+        index = _PARAMETER_NUMBERS[name]
+        se = float(np.sqrt(estimated.covariance[index, index]))
+        return Coefficient(float(values[index]), se, estimated.effective_units)
+
+    def _units(self, cluster: Array | None) -> Array | None:
+        """The unit of each row for the jackknife: its cluster, or the row itself if it has shares of votes."""
+        return np.arange(len(self.view)) if cluster is None and self.view.has_vote_shares else cluster
+
+    def value(self, name: str) -> float:
+        """The estimate of a coefficient; NaN if no finite one exists."""
+        return float(self._coefficients_of_fit(self._fit_of(name))[_PARAMETER_NUMBERS[name]])
+
+    def draws(self, name: str, w: Array, wy: Array) -> Array:
+        """Estimates (draws,) of a coefficient from weights w (n,) or (draws, n) and weighted outcomes wy (draws, n)."""
+        fits = fit_logit_regression(self.powers.columns[:, : 1 if name == "in_the_large" else 2], self.logits.x, w, wy)
+        m, index = fits.beta.shape[1], _PARAMETER_NUMBERS[name]
+        if index >= m:
+            return np.full(len(wy), np.nan)
+        estimates = float(index == 1) + fits.beta @ self.powers.monomial_coefficients[index, :m]
+        return np.where(fits.has_maximum, estimates, np.nan)
+
+    def influence(self, name: str) -> Array:
+        """Influence (n,) of each row on a coefficient: what its residual adds to the estimate, to first order."""
+        fit, index = self._fit_of(name), _PARAMETER_NUMBERS[name]
+        m = fit.beta.shape[1]
+        columns = self.powers.columns[:, :m]
+        q = fit.probabilities(columns, self.logits.x)
+        information = columns.T @ ((q * (1 - q) * self.logits.w)[:, None] * columns)
+        direction = self.powers.monomial_coefficients[index, :m] @ np.linalg.inv(information)
+        return np.asarray((self.wy[0] - self.logits.w * q) * (columns @ direction))
+
+    def _coefficients_of_fit(self, fit: LogitRegressionFit) -> Array:
+        """Intercept and slope of a fit, (2,), NaN where no finite estimate exists; with m = 1 there is no slope."""
+        values = np.full(2, np.nan)
+        if fit.has_maximum[0]:
+            values[: fit.beta.shape[1]] = self.powers.coefficients(fit.beta[0])
+        return values
+
     def _estimates(self, fit: LogitRegressionFit, cluster: Array | None = None) -> tuple[Array, ParameterCovariance]:
         """Intercept and slope of a fit, (2,), with their covariance; NaN where no finite estimate or variance exists.
 
@@ -162,12 +206,11 @@ class CalibrationRegression:
         is the jackknife's, and else the sandwich estimate. Its score variance is that of the model if the slope is
         free. If the slope is fixed at 1, which is wrong for most miscalibrated models, it is that of the residuals.
         """
-        m, values, covariance = fit.beta.shape[1], np.full(2, np.nan), np.full((2, 2), np.nan)
+        m, values, covariance = fit.beta.shape[1], self._coefficients_of_fit(fit), np.full((2, 2), np.nan)
         units = None if cluster is None else IndependentUnits.from_clusters(self.logits.w, cluster)
         n_units = None if units is None else float("nan")
         if not fit.has_maximum[0]:
             return values, ParameterCovariance(covariance, n_units)
-        values[:m] = self.powers.coefficients(fit.beta[0])
         columns, logits = self.powers.columns[:, :m], self.logits
         q = fit.probabilities(columns, logits.x)
         information = columns.T @ ((q * (1 - q) * logits.w)[:, None] * columns)

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
+from trueodds.estimators._glm.logits import LogitPolynomials, Logits
 
 LogisticForm = Literal["likelihood-ratio", "score"]
 CONVERGENCE_TOLERANCE = 1e-11  # predicted gain in log-likelihood of the next Newton step, in units of `weight_scale`
@@ -70,7 +70,8 @@ class LogitRegressionFit:
 def fit_logit_regression(columns: Array, offset: Array, w: Array, wy: Array) -> LogitRegressionFit:
     r"""Maximize the log-likelihood by Newton's method with step halving, for each row of the weighted outcomes `wy`.
 
-    The outcomes wy (draws, n) share the design matrix X = `columns` (n, m), the `offset` o (n,) and the weights w (n,):
+    The outcomes wy (draws, n) share the design matrix X = `columns` (n, m) and the `offset` o (n,). The weights w are
+    (n,), or (draws, n) for resamples:
 
     .. math:: \ell(\beta) = \sum_i (wy)_i\,\eta_i - w_i \log(1 + e^{\eta_i}), \quad \eta = o + X\beta
 
@@ -89,9 +90,10 @@ def fit_logit_regression(columns: Array, offset: Array, w: Array, wy: Array) -> 
     beta, gain, eta = _starting_values(columns, offset, w, wy)
     for _ in range(MAX_ITER):
         active_wy = wy[active]
+        active_w, active_loss = (w, null_loss) if w.ndim == 1 else (w[active], null_loss[active])
         q = expit(eta)
-        gradient = (active_wy - w * q) @ columns
-        packed_hessian = (w * q * (1 - q)) @ column_products
+        gradient = (active_wy - active_w * q) @ columns
+        packed_hessian = (active_w * q * (1 - q)) @ column_products
         hessian = np.empty((len(active), m, m))
         hessian[:, row, column] = hessian[:, column, row] = packed_hessian
         newton_step = _newton_step(gradient, hessian)
@@ -103,7 +105,7 @@ def fit_logit_regression(columns: Array, offset: Array, w: Array, wy: Array) -> 
         )
         for _halving in range(MAX_HALVINGS):
             new_eta = eta + step_size[:, None] * eta_step
-            new_gain = (active_wy * (new_eta - offset) - (w * _softplus(new_eta) - null_loss)).sum(1)
+            new_gain = (active_wy * (new_eta - offset) - (active_w * _softplus(new_eta) - active_loss)).sum(1)
             too_long = ~(new_gain >= gain[active] - CONVERGENCE_TOLERANCE * (tolerance_unit + gain[active]))
             if not too_long.any():
                 break
@@ -117,7 +119,8 @@ def fit_logit_regression(columns: Array, offset: Array, w: Array, wy: Array) -> 
         eta, unconverged, active = new_eta[~converged], active[~converged & ~is_nearly_converged], active[~converged]
         if not len(active):
             break
-    has_impossible_outcome = ((wy[unconverged] < 0) | (wy[unconverged] > w)).any(axis=1)
+    largest_wy = w if w.ndim == 1 else w[unconverged]
+    has_impossible_outcome = ((wy[unconverged] < 0) | (wy[unconverged] > largest_wy)).any(axis=1)
     gain[unconverged[has_impossible_outcome]] = np.inf
     return LogitRegressionFit(gain, beta, has_maximum)
 
@@ -152,8 +155,8 @@ def _starting_values(columns: Array, offset: Array, w: Array, wy: Array) -> tupl
     beta_of_zero_logits = -np.linalg.lstsq(columns / scale, offset, rcond=None)[0] / scale
     zero_logits = offset + columns @ beta_of_zero_logits
     if len(offset) and np.abs(zero_logits).max() <= 1e-6 * np.abs(offset).max():  # the columns span the offset
-        gain_of_zero_logits = wy @ (zero_logits - offset) - float(
-            (w * (_softplus(zero_logits) - _softplus(offset))).sum()
+        gain_of_zero_logits = wy @ (zero_logits - offset) - (w * (_softplus(zero_logits) - _softplus(offset))).sum(
+            axis=-1
         )
         better = gain_of_zero_logits > 0
         beta[better], gain[better], eta[better] = beta_of_zero_logits, gain_of_zero_logits[better], zero_logits

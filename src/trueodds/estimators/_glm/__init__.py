@@ -1,0 +1,1 @@
+"""Likelihoods of outcomes given predicted log odds: logistic regression, and the exponent of several classes."""

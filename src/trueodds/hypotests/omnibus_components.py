@@ -16,7 +16,7 @@ from trueodds.binning.equal_mass import EqualMass
 from trueodds.core.typing import Array
 from trueodds.kernels import map_items
 from trueodds.kernels.variance_splits import nested_cells, nested_squares
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, has_vote_shares
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class BinaryCells:
         constant (scales,).
         """
         p, ww = view.p.astype(np.float64), view.sums("ww")
-        if view.has_vote_shares:  # squared residuals do not change when their signs are flipped
+        if has_vote_shares(view):  # squared residuals do not change when their signs are flipped
             per_outcome, without_outcome = np.zeros(self.size), self._sum_by_cell(view.sums("wwr"))
         else:  # w²(y − p)² = w²(y (1 − 2p) + p²), as a line in the cell's outcomes
             mass = np.maximum(self._sum_by_cell(view.w), MIN_VARIANCE)
@@ -260,7 +260,7 @@ class VectorLeaves:
         self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), MIN_VARIANCE))
         self.level = 1 / np.sqrt(total)
         self.scale = 1 / np.maximum(total / total.sum(), MIN_CLASS_SHARE / k)
-        if view.has_vote_shares:
+        if has_vote_shares(view):
             self.per_outcome = np.zeros(self.size * k)
             self.without_outcome = float((ww[:, None] * (view.y - P) ** 2 @ self.scale).sum())
         else:

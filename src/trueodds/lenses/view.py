@@ -160,12 +160,6 @@ class View:
         return self.rows.events() if self._y is None and self.rows is not None else cast(Array, self._y)
 
     @property
-    def has_vote_shares(self) -> bool:
-        """Whether the outcomes of single rows are shares of votes, so that some of them are neither 0 nor 1."""
-        y = self.outcomes
-        return self.is_rows and y.dtype != bool and bool(((y > 0) & (y < 1)).any())
-
-    @property
     def w(self) -> Array:
         """Weight of each row, (n,) ≥ 0."""
         return self.cached("w", lambda: unit_weights(len(self))) if self._w is None else self._w
@@ -442,6 +436,12 @@ def _view_of_bin_sums(table: _Sums, sum_columns: Callable[[], _Sums], source: Vi
         residuals = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
         sums = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, residuals), strict=True))
     return View(wp / n, wy / n, n, n=n, sums=sums, name=source.name, classes=source.classes, bin_index=bin_index)
+
+
+def has_vote_shares(view: View) -> bool:
+    """Return whether the outcomes of single rows are shares of votes, so that some of them are neither 0 nor 1."""
+    y = view.outcomes
+    return view.is_rows and y.dtype != bool and bool(((y > 0) & (y < 1)).any())
 
 
 def count_views(views: Sequence[View]) -> str:

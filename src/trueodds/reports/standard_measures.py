@@ -25,7 +25,7 @@ from trueodds.estimators.calibration_coefficients import (
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import default_lens
-from trueodds.lenses.view import View, rank_scores
+from trueodds.lenses.view import View, has_vote_shares, rank_scores
 from trueodds.reports.audit_result import AuditInterval, StandardMeasure
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all, estimate_error
@@ -193,7 +193,7 @@ def calibration_in_the_large(view: View) -> tuple[float, float | None]:
     """
     mean = float((view.w * (view.y - view.p.astype(np.float64))).sum() / view.total)
     # Σ w²r² of the residuals r with votes, and else Σ w²p(1 − p), the variance of the outcomes of a calibrated model.
-    squares = view.sums("wwr") if view.has_vote_shares else np.maximum(view.sums("wwv"), 0.0)
+    squares = view.sums("wwr") if has_vote_shares(view) else np.maximum(view.sums("wwv"), 0.0)
     return mean, _z_score(mean, float(np.sqrt(squares.sum())) / view.total)
 
 
@@ -214,7 +214,7 @@ def calibration_in_the_large_measure(view: View, cluster: Array | None, wald: Wa
     weighted_residual = weight_share * (view.y - view.p)
     mean = float(weighted_residual.sum())
     se = float(np.sqrt(variance_of_sum(weighted_residual - weight_share * mean, cluster)))
-    if cluster is None and not view.has_vote_shares:
+    if cluster is None and not has_vote_shares(view):
         null_se = float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum())) / view.total
         null_interval = wald.interval(mean, null_se)
         if null_interval is not None and null_interval.low <= 0 <= null_interval.high:

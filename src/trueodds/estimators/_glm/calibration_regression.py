@@ -31,7 +31,7 @@ from trueodds.estimators._glm.logistic import (
     weight_scale,
 )
 from trueodds.estimators._glm.logits import LogitPolynomials, Logits
-from trueodds.lenses.view import View
+from trueodds.lenses.view import View, has_vote_shares
 
 TESTED_PARTS = ("joint", "in-the-large", "slope")
 _PARAMETER_NUMBERS = {"in_the_large": 0, "intercept": 0, "slope": 1}  # of each coefficient in its fit
@@ -167,7 +167,7 @@ class CalibrationRegression:
 
     def _units(self, cluster: Array | None) -> Array | None:
         """The unit of each row for the jackknife: its cluster, or the row itself if it has shares of votes."""
-        return np.arange(len(self.view)) if cluster is None and self.view.has_vote_shares else cluster
+        return np.arange(len(self.view)) if cluster is None and has_vote_shares(self.view) else cluster
 
     def value(self, name: str) -> float:
         """The estimate of a coefficient; NaN if no finite one exists."""

@@ -30,6 +30,7 @@ class CellStatistic:
 
     # Whether it is the mean total variation distance of joint cells, for which resampling has a faster algorithm.
     is_mean_total_variation: bool = False
+    is_refitted: bool = False  # whether every row is a cell, and each draw a fit of all of them
 
     @cached_property
     def size(self) -> int:

@@ -21,7 +21,7 @@ from trueodds.estimators._glm.calibration_exponent import (
 )
 from trueodds.estimators._glm.calibration_regression import CalibrationRegression
 from trueodds.estimators._glm.logits import Logits, MinProb
-from trueodds.estimators.base import WaldEstimator, require_one_score
+from trueodds.estimators.base import CellStatistic, WaldEstimator, require_one_score
 from trueodds.lenses.view import View
 
 CLIPPING_LIMITS = (1e-6, 1e-3)  # two settings of min_prob, to show how much a coefficient depends on it
@@ -325,10 +325,10 @@ def contradiction_note(n_contradicted: int, n: int) -> Note:
     return Note("TN268", f"{text} slope is undefined.")
 
 
-class RowCoefficients:
-    """A coefficient as a function of the weights and outcomes of all rows. It implements `CellStatistic`."""
+class RowCoefficients(CellStatistic):
+    """A coefficient as a function of the weights and outcomes of all rows."""
 
-    is_refitted = True  # so that it costs O(n) for each draw
+    is_refitted = True
 
     def __init__(self, estimator: _CalibrationCoefficient, view: View) -> None:
         self.estimator, self.view = estimator, view
@@ -341,7 +341,3 @@ class RowCoefficients:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The coefficient of each draw, (draws,), from Σw (draws, n) or (1, n) and Σwy (draws, n, …)."""
         return self.estimator.draws(self.view, w[0] if len(w) == 1 else w, wy)
-
-    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None, because the coefficient is not a norm."""
-        return None

@@ -86,7 +86,7 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
             [jackknife_mean(estimand.estimator.row_scores(view), view.w, unit_of_row) for view in estimand.views]
         )
     n_units = int(np.max(unit_of_row)) + 1
-    is_fast = not any(getattr(statistic, "is_refitted", False) for statistic in estimand.cell_statistics or ())
+    is_fast = not any(statistic.is_refitted for statistic in estimand.cell_statistics or ())
     if estimand.cell_statistics is not None and (is_fast or n_units <= MAX_JACKKNIFE_EVALUATIONS):
         return np.stack(
             [

@@ -136,8 +136,8 @@ def wrapped(key):
 
 
 def beyond(key):
-    """The saved scores of that name, of which the last is no probability."""
-    return lambda container: [*container[key][:-1], 1.5]
+    """The saved scores of that name with a last one of 2.5; up to 2 is read, because float16 may exceed 1."""
+    return lambda container: [*container[key][:-1], 2.5]
 
 
 CURVE = ("curves", 0)

@@ -24,7 +24,7 @@ from trueodds.io.partitions import (
     sum_parts,
 )
 from trueodds.io.source import RowProgress
-from trueodds.io.table import Table
+from trueodds.io.table import ColumnSource
 from trueodds.tallies.tally import Tally
 
 
@@ -42,7 +42,7 @@ class Restless(PartitionedSource):
         self._pieces, self._lost = pieces, lost
         super().__init__(self._table(0), ReadingSettings(selection or ColumnSelection(), batch_rows=batch_rows))
 
-    def _table(self, number: int) -> Table:
+    def _table(self, number: int) -> ColumnSource:
         table = MappingTable(self._pieces[number])
         table.name = f"partition {number}"
         return table
@@ -58,10 +58,10 @@ class Restless(PartitionedSource):
         parts = [work(number, partial(self._opened, number)) for number in [*numbers, numbers[0], numbers[-1]]]
         return sum_parts(pickle.loads(pickle.dumps(part)) for part in parts)
 
-    def iterate_tables(self) -> Iterator[Table]:
+    def iterate_tables(self) -> Iterator[ColumnSource]:
         yield from map(self._table, range(self.partitions))
 
-    def _opened(self, number: int) -> Sequence[Table]:
+    def _opened(self, number: int) -> Sequence[ColumnSource]:
         return [self._table(number)]
 
 

@@ -402,7 +402,7 @@ def _intervals(forms: Forms) -> Iterator[str]:
         if low_limit <= (1 if label in ("calibration slope", "O:E ratio") else 0) <= high_limit:
             yield f"{low} to {high} does not exclude the ideal value of the {label}"
     table = result_tables.error_table(forms.result)
-    columns = [column.name for column in table.columns]
+    columns = [column.name for column in table.text_columns]
     for measure, row in zip(errors, table.rows, strict=True):
         cells = dict(zip(columns, row, strict=True))
         if cells["lens"] != measure["lens"] or not shows(cells["error"], measure["value"]):

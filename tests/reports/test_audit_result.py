@@ -11,7 +11,8 @@ import pytest
 
 import trueodds as to
 from tests.reports.example import example, typed
-from trueodds.reports.audit_result import AuditInterval, AuditResult, Section
+from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import AuditInterval, Section
 from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.text.terminal import render_brief, render_text
 
@@ -53,12 +54,17 @@ def test_a_report_without_a_key_that_an_earlier_version_did_not_write_has_text_a
     assert render_html(facts)
 
 
-def test_a_section_has_the_keys_of_its_json_and_no_others() -> None:
+def test_the_json_of_a_section_has_its_fields_and_no_properties() -> None:
     data = typed(example()).data
-    assert data["n"] == data.n == 899
-    assert data.get("means") is None  # a property, not a key
-    with pytest.raises(KeyError):
-        data["rows"]
+    assert data.means == (0.7104, 0.9611)
+    assert list(data.to_dict()) == [field.name for field in dataclasses.fields(data)]
+
+
+def test_every_part_of_an_audit_with_named_keys_is_typed() -> None:
+    audit = typed(example())
+    parts = [audit.notes[0], audit.diagrams[0], audit.among_groups, audit.measures[0].interval, audit.groups[0]]
+    assert all(dataclasses.is_dataclass(part) for part in parts)
+    assert typed(audit) is audit
 
 
 def test_an_infinite_limit_is_none_in_the_json_and_excludes_no_point_on_its_side() -> None:

@@ -233,7 +233,7 @@ def test_every_line_that_names_a_worst_group_names_the_same_one(crossed):
     assert "worst group: a=1, b=1 " in crossed.verdict["details"]
     assert re.search(r"Worst group +ECE 0\.\d+ \(a=1, b=1", crossed.brief())
     # The largest cumulative error is another error, and its line says so.
-    assert "worst" not in group_tables.group_gap_table(document).rows[-1][1]
+    assert "worst" not in group_tables.group_gap_table(typed(document)).rows[-1][1]
 
 
 @pytest.mark.parametrize("kind", ["binary", "classes"])
@@ -260,7 +260,7 @@ def test_without_groups_there_is_no_table_of_them():
     preds = simulated()
     document = audit(to.Predictions(preds.y, preds.p), resamples=99).to_dict()
     assert (document["groups"], document["among_groups"]) == ([], None)
-    assert group_tables.group_table(document).rows == group_tables.group_gap_table(document).rows == ()
+    assert group_tables.group_table(typed(document)).rows == group_tables.group_gap_table(typed(document)).rows == ()
 
 
 def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:
@@ -316,7 +316,7 @@ def test_the_only_miscalibrated_group_is_named_without_any_gap() -> None:
 def test_numbers_of_the_multicalibration_error_read_as_those_of_the_groups() -> None:
     preds = _confident_answers({"law": 0.35})
     document = audit(preds, resamples=199).to_dict()
-    text = dict(group_tables.group_gap_table(document).rows)["multicalibration error"]
+    text = dict(group_tables.group_gap_table(typed(document)).rows)["multicalibration error"]
     (line,) = [
         line for line in str(to.by_group(preds, resamples=199)).splitlines() if line.startswith("multicalibration")
     ]

@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 
 import trueodds as to
 from tests.reports.example import example, typed
-from trueodds.reports.audit_result import AuditData, AuditRecalibration
+from trueodds.reports.audit_sections import AuditData, AuditRecalibration
 from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.html.methods_paragraph import describe_methods
 from trueodds.reports.text import result_tables
@@ -110,7 +110,7 @@ def test_an_undefined_slope_refers_to_the_note_that_has_its_values_with_clipped_
     p = np.round(rng.beta(0.3, 3, 1500) * 20) / 20  # a twentieth of the trees each: many exact zeros
     preds = to.Predictions((rng.random(1500) < p).astype(int), p)
     facts = to.audit(preds, resamples=99).to_dict()
-    rows = {row[0]: row for row in result_tables.standard_measure_table(facts).rows}
+    rows = {row[0]: row for row in result_tables.standard_measure_table(typed(facts)).rows}
     assert rows["calibration slope"][1] == rows["calibration intercept"][1] == "see TN268"
     note = next(note["text"] for note in facts["notes"] if note["code"] == "TN268")
     low, high = (f"{to.test(preds, 'cox', min_prob=limit).parts['joint']['slope']:.2f}" for limit in (1e-6, 1e-3))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.reports.example import example
+from tests.reports.example import example, typed
 from trueodds.core.results import Estimate, Interval, Verdict
 from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.text import result_tables
@@ -90,9 +90,12 @@ def test_a_vector_that_is_not_rejected_only_the_upper_limit_is_raised() -> None:
 
 def test_the_table_of_errors_points_to_the_note_on_a_changed_interval() -> None:
     audit = example()
-    assert "TN269" not in result_tables.error_table(audit).intro
+    assert "TN269" not in result_tables.error_table(typed(audit)).intro
     audit["measures"][4]["notes"] = [{"code": "TN269", "text": "Raised."}]
-    assert "The canonical interval was reconciled with the others (TN269)." in result_tables.error_table(audit).intro
+    assert (
+        "The canonical interval was reconciled with the others (TN269)."
+        in result_tables.error_table(typed(audit)).intro
+    )
 
 
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "clusters", "weights"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from tests.reports.example import typed
 from tests.test_schemas import valid
 from trueodds.reports.text import vote_tables
 from trueodds.reports.text.terminal import render_text
@@ -26,7 +27,7 @@ def test_the_expected_error_in_the_table_is_that_of_drawn_votes() -> None:
     majority = document["people"]["majority"]
     assert majority["ece"]["noise_floor"] == majority["ece_if_right"] == pytest.approx(0.4)
     assert majority["log_loss"]["noise_floor"] == pytest.approx(-np.log(0.6))
-    table = vote_tables.vote_target_table(document)
+    table = vote_tables.vote_target_table(typed(document))
     column = [heading.name for heading in table.columns].index("expected if calibrated")
     rows = {row[:2]: row[column] for row in table.rows}
     assert rows["majority vote", "ece, positive"] == "0.4000"
@@ -47,7 +48,7 @@ def test_the_limit_of_a_row_is_called_pointwise() -> None:
     rng = np.random.default_rng(2)
     P = rng.dirichlet([1, 1, 1], 60)
     document = people(to.Predictions(rng.multinomial(9, P), P))
-    table = vote_tables.furthest_row_table(document)
+    table = vote_tables.furthest_row_table(typed(document))
     assert "pointwise limit" in [heading.name for heading in table.columns]
     assert "Pointwise limit: exceeded with probability at most 5 %" in table.intro
     assert "critical value" not in render_text(document)

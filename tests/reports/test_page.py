@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.reports.example import PICTURES, example, unremarkable
+from tests.reports.example import PICTURES, example, typed, unremarkable
 from trueodds.core.formatting import format_decimals, format_error, format_number, format_pvalue, format_share
 from trueodds.data.predictions import Predictions
 from trueodds.reports.audit import audit
@@ -124,7 +124,7 @@ def test_the_tables_of_pictures_begin_with_what_is_read() -> None:
     audit = example()
     columns = "view bin low high n weight share mean_prediction outcome_rate deviation bar_low bar_high outside"
     audit["diagrams"][0]["table"] = {name: [0.5, 0.25] for name in columns.split()} | {"view": ["a", "a"], "n": [1, 2]}
-    names = [column.name for column in diagram_tables.diagram_table(audit["diagrams"][0]).columns]
+    names = [column.name for column in diagram_tables.diagram_table(typed(audit).diagrams[0]).columns]
     assert names[:6] == ["predicted", "observed", "deviation", "bar low", "bar high", "n"]
     assert names[-4:] == ["low", "high", "share", "weight"]
 

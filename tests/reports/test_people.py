@@ -17,13 +17,14 @@ from scipy.stats import binom
 
 import trueodds as to
 from tests import reference
-from tests.reports.example import example
+from tests.reports.example import example, typed
 from tests.reports.test_page import Read, forms
 from tests.test_schemas import valid
 from trueodds.cli import main
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
 from trueodds.data.predictions import Predictions
+from trueodds.reports.audit_sections import AuditPeople
 from trueodds.reports.html import audit_page as page
 from trueodds.reports.text import terminal, vote_tables
 from trueodds.reports.vote_comparison import compare_with_votes, select_furthest_rows
@@ -62,7 +63,7 @@ def audited() -> dict[str, Any]:
 def test_labels_have_no_people() -> None:
     Q, votes = crowd()
     assert section(Predictions(votes.argmax(axis=1), Q)) == (None, set())
-    assert vote_tables.summarize_distance({"people": None}) is None
+    assert vote_tables.summarize_distance(typed(example() | {"people": None})) is None
 
 
 def test_a_tally_of_votes_says_that_it_has_no_rows_and_a_tally_of_labels_says_nothing() -> None:
@@ -282,17 +283,19 @@ def test_it_says_whether_the_model_is_more_confident_than_annotators(power: floa
     Q, votes = crowd()
     P = Q**power / (Q**power).sum(axis=1, keepdims=True)
     people, _ = section(Predictions(votes, P))
-    assert f"On average the model is {phrase}." in vote_tables.describe_comparison(people)
-    value, remark = vote_tables.summarize_distance({"people": people}) or ("", "")
+    audit = typed(example() | {"people": people})
+    assert audit.people is not None
+    assert f"On average the model is {phrase}." in vote_tables.describe_comparison(audit.people)
+    value, remark = vote_tables.summarize_distance(audit) or ("", "")
     assert re.fullmatch(r"0\.\d+", value)
     assert phrase in remark
 
 
 def test_it_does_not_say_so_of_a_model_that_is_right() -> None:
     Q, votes = crowd()
-    assert "neither significantly more nor significantly less confident" in vote_tables.describe_comparison(
-        section(Predictions(votes, Q))[0]
-    )
+    people = AuditPeople.from_dict(section(Predictions(votes, Q))[0])
+    phrase = "neither significantly more nor significantly less confident"
+    assert phrase in vote_tables.describe_comparison(people)
 
 
 def numbers(people: dict[str, Any]) -> Iterator[float]:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.reports.example import example, typed
 from trueodds.io.answers import read_answers
+from trueodds.reports.audit_sections import AuditDiagram
 from trueodds.reports.text import (
     data_and_settings,
     decision_regret_tables,
@@ -75,10 +76,10 @@ def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
     rows = [line.split("  ") for line in render_text(audit).splitlines()]
     assert "≤ 0.001" in " ".join(" ".join(row) for row in rows)
     for table in (
-        result_tables.error_table(audit),
-        result_tables.class_table(audit),
-        group_tables.group_table(audit),
-        result_tables.test_table(audit),
+        result_tables.error_table(typed(audit)),
+        result_tables.class_table(typed(audit)),
+        group_tables.group_table(typed(audit)),
+        result_tables.test_table(typed(audit)),
     ):
         cells = [
             row[i]
@@ -88,7 +89,7 @@ def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
         ]
         assert not {"0.001", "0.002", "0.003", "0.01"} & set(cells)
     # Class 9 has p = .042, and so has its Holm p: both are values, not bounds.
-    assert [row[-2:] for row in result_tables.class_table(audit).rows if row[0] == "9"] == [("0.042", "0.042")]
+    assert [row[-2:] for row in result_tables.class_table(typed(audit)).rows if row[0] == "9"] == [("0.042", "0.042")]
     assert "family-wise p ≤ 0.001" in " ".join(render_text(audit).split())
 
 
@@ -105,7 +106,7 @@ def test_a_tiny_p_is_reported_as_small() -> None:
 
 
 def test_each_claim_is_tested_once() -> None:
-    assert [row[1] for row in result_tables.test_table(example()).rows] == [
+    assert [row[1] for row in result_tables.test_table(typed(example())).rows] == [
         "family",
         "confidence",
         "classwise",
@@ -114,7 +115,7 @@ def test_each_claim_is_tested_once() -> None:
 
 
 def test_a_score_is_compared_with_its_expectation_if_calibrated() -> None:
-    table = result_tables.score_table(example())
+    table = result_tables.score_table(typed(example()))
     assert "expected if calibrated" in [column.name for column in table.columns]
     assert "in either direction indicates miscalibration" in table.intro
 
@@ -122,8 +123,8 @@ def test_a_score_is_compared_with_its_expectation_if_calibrated() -> None:
 def test_a_dash_of_a_tally_has_its_reason() -> None:
     audit = example()
     audit["measures"][1] |= {"value": 0.4, "notes": [{"code": "TN406", "text": "No entropy."}]}
-    assert "a tally has no entropy" in result_tables.score_table(audit).intro
-    assert "entropy" not in result_tables.error_table(audit).intro
+    assert "a tally has no entropy" in result_tables.score_table(typed(audit)).intro
+    assert "entropy" not in result_tables.error_table(typed(audit)).intro
 
 
 def test_a_column_has_the_same_decimals_throughout() -> None:
@@ -160,7 +161,7 @@ def test_the_terms_of_an_error_are_no_classes() -> None:
         measure for measure in audit["measures"] if measure["lens"] == "confidence" and measure["estimator"] == "ece"
     )
     confidence["parts"] = {"over": 0.01, "under": 0.2}
-    assert not {"over", "under"} & {row[0] for row in result_tables.class_table(audit).rows}
+    assert not {"over", "under"} & {row[0] for row in result_tables.class_table(typed(audit)).rows}
 
 
 def test_columns_stand_under_each_other() -> None:
@@ -232,7 +233,7 @@ def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
     assert "Accuracy" not in facts
     assert "the vote share of the predicted class stays 96.3 %" in facts["Recalibration"].remark
     assert ("vote share, predicted class", "96.1 %") in data_and_settings.data_table(typed(votes())).rows
-    assert "vote share" in [column.name for column in group_tables.group_table(votes()).columns]
+    assert "vote share" in [column.name for column in group_tables.group_table(typed(votes())).columns]
 
 
 def test_abstentions_are_reported_beside_the_error() -> None:
@@ -265,14 +266,14 @@ def test_answers_without_a_confidence_are_reported_beside_the_error(n_skipped: i
 
 def test_the_interval_that_may_start_at_zero_is_explained_only_if_a_group_is_miscalibrated() -> None:
     audit = example()
-    assert "miscalibrated group may start at 0" in group_tables.group_table(audit).intro
+    assert "miscalibrated group may start at 0" in group_tables.group_table(typed(audit)).intro
     for group in audit["groups"]:
         group["status"] = "undecided"
-    assert "miscalibrated group may start at 0" not in group_tables.group_table(audit).intro
+    assert "miscalibrated group may start at 0" not in group_tables.group_table(typed(audit)).intro
 
 
 def test_each_group_says_which_way_it_is_off() -> None:
-    table = group_tables.group_table(example())
+    table = group_tables.group_table(typed(example()))
     names = [column.name for column in table.columns]
     assert [(row[names.index("confidence")], row[names.index("accuracy")]) for row in table.rows] == [
         ("70.6 %", "96.7 %"),
@@ -284,7 +285,13 @@ def test_the_numbers_of_a_triangle_are_headed_by_its_corners() -> None:
     columns = {"view": ["canonical"], "cell": [0], "n": [7], "pvalue": [0.5], "beyond": [False], "low_0": [0.1]}
     columns |= {f"{name}_{k}": [0.5] for k in (0, 1) for name in ("outcome_frequency", "mean_prediction")}
     panels = {"view": ["canonical"], "corner_0": ["cat"], "corner_1": ["dog"], "n": [7], "share_log": [True]}
-    diagram = {"table": columns, "panels": panels | {"smallest_pvalue": [5.5e-7]}}
+    diagram = AuditDiagram(
+        diagram="simplex",
+        lens="canonical",
+        table=columns,
+        panels=panels | {"smallest_pvalue": [5.5e-7]},
+        settings={},
+    )
     heads = [column.name for column in diagram_tables.diagram_table(diagram).columns]
     assert heads == [
         "predicted cat",
@@ -302,31 +309,34 @@ def test_the_numbers_of_a_triangle_are_headed_by_its_corners() -> None:
 
 
 def test_the_table_of_tests_says_what_its_columns_are() -> None:
-    table = result_tables.test_table(votes())
+    table = result_tables.test_table(typed(votes()))
     assert {"effect", "smallest p"} <= {column.name for column in table.columns}
     assert "negative if it is smaller than the noise" in table.intro
-    assert "votes" not in result_tables.test_table(example()).intro
+    assert "votes" not in result_tables.test_table(typed(example())).intro
 
 
 def test_a_smallest_p_of_the_family_above_that_of_its_tests_is_explained() -> None:
     audit = example()
     reason = "that of the family is larger, because groups and the recalibration get a part of alpha."
-    assert reason not in result_tables.test_table(audit).intro
+    assert reason not in result_tables.test_table(typed(audit)).intro
     audit["tests"] = [{**audit["tests"][0], "min_pvalue": 0.001 / 0.95}, *audit["tests"][1:]]
-    assert reason in result_tables.test_table(audit).intro
+    assert reason in result_tables.test_table(typed(audit)).intro
 
 
 def test_where_an_action_changes_the_event_rate_is_stated() -> None:
     audit = example()
     parts = {"stated": 0.2, "recalibrated": 0.1, "changed": 0.3}
     parts |= {"threshold:abstain → answer": 0.75, "rate there:abstain → answer": 0.557}
-    regret = {"value": 0.1, "interval": None, "parts": parts, "settings": {"calibrator": "isotonic"}, "notes": []}
-    audit["decisions"] = {"regret": regret, "test": {"pvalue": 0.01}}
+    method = {"lens": "canonical", "n": 899, "settings": {"calibrator": "isotonic"}}
+    audit["decisions"] = {
+        "regret": method | {"estimator": "decision_regret", "value": 0.1, "parts": parts},
+        "test": method | {"test": "decision_regret", "statistic": 2.5, "pvalue": 0.01, "parts": {}},
+    }
     for kind, classes, rate, phrase in (
         ("confidence", ["wrong", "correct"], None, "accuracy is 55.7 %"),
         ("classes", ["dry", "rain"], 0.3, "event rate of rain is 55.7 %"),
         ("classes", ["0", "1"], 0.3, "event rate of class 1 is 55.7 %"),
     ):
         audit["data"] |= {"kind": kind, "classes": classes, "event_rate": rate}
-        sentence = dict(decision_regret_tables.regret_table(audit).rows)["abstain → answer"]
+        sentence = dict(decision_regret_tables.regret_table(typed(audit)).rows)["abstain → answer"]
         assert sentence == f"at a predicted probability of 75.0 %, where the {phrase}"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.reports.example import example
+from tests.reports.example import example, typed
 from tests.test_schemas import valid
-from trueodds.reports.audit_result import AuditInterval, StandardMeasure
+from trueodds.reports.audit_sections import AuditInterval, StandardMeasure
 from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.text import result_tables
 
@@ -107,7 +107,7 @@ def test_calibration_in_the_large_has_one_sign_everywhere() -> None:
     assert document["verdict"]["calibration_in_the_large"] == pytest.approx(expected)
     assert measure["value"] == pytest.approx(expected)
     assert document["verdict"]["calibration_in_the_large_z"] < 0
-    table = result_tables.standard_measure_table(document)
+    table = result_tables.standard_measure_table(typed(document))
     assert table.rows[0][:2] == ("calibration-in-the-large", f"{expected:.4f}")
     assert "Calibration-in-the-large: accuracy minus mean confidence" in table.intro
 

@@ -31,7 +31,7 @@ def test_weighted_means_are_called_weighted() -> None:
     assert facts["Accuracy"].remark == "weighted, 899 rows"
     assert facts["Mean confidence"].remark == "weighted, probability of the predicted class"
     assert ("accuracy, weighted", "96.1 %") in data_and_settings.data_table(typed(weighted())).rows
-    assert "Means and errors are weighted." in group_tables.group_table(weighted()).intro
+    assert "Means and errors are weighted." in group_tables.group_table(typed(weighted())).intro
     assert "weighted accuracy" in render_html(weighted()).replace("\xa0", " ")
     audit = weighted()
     audit["data"] |= {"k": 2, "classes": ["dry", "rain"], "mean_prediction": 0.301, "event_rate": 0.254}
@@ -53,23 +53,23 @@ def test_a_confidence_is_stated_and_of_no_class() -> None:
 def test_a_dash_is_explained_only_in_a_column_that_is_shown() -> None:
     audit = example()
     audit["measures"][1] |= {"value": 0.4, "notes": [{"code": "TN201", "text": "No interval: one row."}]}
-    assert result_tables.score_table(audit).intro.endswith(" A dash: no interval (TN201).")
+    assert result_tables.score_table(typed(audit)).intro.endswith(" A dash: no interval (TN201).")
     audit["measures"][0]["interval"] = None
-    assert "A dash" not in result_tables.score_table(audit).intro
+    assert "A dash" not in result_tables.score_table(typed(audit)).intro
 
 
 def test_a_small_p_beside_an_interval_that_includes_0_is_explained() -> None:
-    intro = result_tables.error_table(example()).intro
+    intro = result_tables.error_table(typed(example())).intro
     assert "The test is more sensitive than the interval: p can be small although the interval includes 0." in intro
 
 
 def test_the_level_of_the_groups_is_the_part_of_alpha_that_remains() -> None:
     audit = example()
     audit["among_groups"]["alpha"] = 0.0475
-    intro = group_tables.group_table(audit).intro
+    intro = group_tables.group_table(typed(audit)).intro
     assert "joint p at most 0.0475 (the part of alpha that remains for groups)." in intro
     audit["among_groups"]["alpha"] = 0.05
-    assert "remains" not in group_tables.group_table(audit).intro
+    assert "remains" not in group_tables.group_table(typed(audit)).intro
 
 
 def test_notes_on_diagrams_are_beside_the_diagrams_and_not_in_the_text() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -14,9 +12,9 @@ from trueodds.api.table_columns import MeasureColumn, SegmentCell
 from trueodds.core import table as tables
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import VERSION_SEPARATOR, format_count, format_pvalue
-from trueodds.core.printable import spreadsheet_text, to_printable
+from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Result
-from trueodds.core.table import TEXT_WIDTH, FormattedCell, FormattedPanel, FormattedTable, to_data_frame
+from trueodds.core.table import TEXT_WIDTH, Column, FormattedCell, Table, format_csv, to_data_frame
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -169,58 +167,73 @@ class ResultTable(Result):
             merged.append(replace(columns[0], estimates=estimates, bold=bold))
         return merged
 
-    def _format_table(self, *, interval: bool = True, noise_floor: bool, caption: str | bool = True) -> FormattedTable:
-        """Return the texts of the table: cells with the parts that are requested, and the caption.
-
-        `caption` is the caller's text, True for the default one, or False for none.
-        """
+    def _format_caption(self, caption: str | bool = True, *, interval: bool = True, noise_floor: bool) -> str:
+        """Return the caller's caption, the default one for True, or none for False."""
         if not isinstance(caption, str):
             sentences = self._caption_sentences(interval=interval, noise_floor=noise_floor) if caption else []
             caption = " ".join(sentences)
-        panels = self._panels_of_versions() if self.versions else self._panels_of_models()
-        printable = [
+        return to_printable(caption)
+
+    def _format_tables(self, *, interval: bool = True, noise_floor: bool) -> list[Table]:
+        """Return the texts of the table in one or more tables, with the parts of the cells that are requested."""
+        return [
             replace(
-                panel,
-                names=tuple(map(to_printable, panel.names)),
-                labels=tuple(map(to_printable, panel.labels)),
-                title=to_printable(panel.title),
-                cells=tuple(
-                    tuple(cell.select_parts(interval=interval, noise_floor=noise_floor) for cell in row)
-                    for row in panel.cells
+                table,
+                title=to_printable(table.title),
+                columns=tuple(
+                    replace(
+                        column,
+                        name=to_printable(column.name),
+                        values=[
+                            to_printable(cell)
+                            if isinstance(cell, str)
+                            else cell.select_parts(interval=interval, noise_floor=noise_floor)
+                            for cell in column.cells
+                        ],
+                    )
+                    for column in table.columns
                 ),
             )
-            for panel in panels
+            for table in (self._tables_of_versions() if self.versions else self._tables_of_models())
         ]
-        return FormattedTable(tuple(printable), to_printable(caption))
 
-    def _panels_of_models(self) -> list[FormattedPanel]:
-        """The panel of all measures, or of each measure in all segments and of the tests of calibration."""
+    def _table(self, columns: Sequence[Column], title: str = "", title_arrow: str = "") -> Table:
+        """Return a table with a row per model."""
+        return Table(title, (Column("", self.names, "text"), *columns), title_arrow=title_arrow)
+
+    def _tables_of_models(self) -> list[Table]:
+        """The table of all measures, or of each measure in all segments and of the tests of calibration."""
         if self.by is None:
-            arrows = tuple(column.arrow for column in self.columns)
-            cells = tuple(tuple(column.format_cell(name) for column in self.columns) for name in self.names)
-            return [FormattedPanel(self.names, self._labels, arrows, cells)]
+            columns = [
+                Column(column.label, [column.format_cell(name) for name in self.names], "estimate", column.arrow)
+                for column in self.columns
+            ]
+            return [self._table(columns)]
         marks = {(cell.model, cell.segment): cell.mark for cell in self.cells}
-        no_arrows = ("",) * len(self.segments)
-        panels = []
+        tables = []
         for label in self._labels:
-            columns = [column for column in self.columns if column.label == label]
-            cells = tuple(
-                tuple(column.format_cell(name, marks.get((name, str(column.segment)), "")) for column in columns)
-                for name in self.names
-            )
-            panels.append(FormattedPanel(self.names, self.segments, no_arrows, cells, label, columns[0].arrow))
+            measures = [column for column in self.columns if column.label == label]
+            columns = []
+            for segment, measure in zip(self.segments, measures, strict=True):
+                cells = [measure.format_cell(name, marks.get((name, segment), "")) for name in self.names]
+                columns.append(Column(segment, cells, "estimate"))
+            tables.append(self._table(columns, label, measures[0].arrow))
         if self.cells:
             pvalues = {(cell.model, cell.segment): format_pvalue(cell.adjusted_pvalue) for cell in self.cells}
-            cells = tuple(
-                tuple(FormattedCell(pvalues[name, segment]) for segment in self.segments) for name in self.names
-            )
-            panels.append(FormattedPanel(self.names, self.segments, no_arrows, cells, "adjusted p of calibration"))
-        return panels
+            columns = [
+                Column(segment, [FormattedCell(pvalues[name, segment]) for name in self.names], "estimate")
+                for segment in self.segments
+            ]
+            tables.append(self._table(columns, "adjusted p of calibration"))
+        return tables
 
-    def _panels_of_versions(self) -> list[FormattedPanel]:
-        """The panel of each measure, and of each segment: the versions of the models and their differences."""
+    def _tables_of_versions(self) -> list[Table]:
+        """The table of each measure, and of each segment: the versions of the models and their differences."""
         marks = {(cell.model, cell.segment): cell.mark for cell in self.cells}
-        panels = []
+        labels = [*self.versions]
+        for version in self.versions[1:]:
+            labels += [f"{version} − {self.versions[0]}", "adjusted p"]
+        tables = []
         for column in self.columns:
             title = column.label if column.segment is None else f"{column.label}, {self.by}={column.segment}"
             rows = []
@@ -231,22 +244,16 @@ class ResultTable(Result):
                 differences = {found.version: found for found in column.differences if found.model == name}
                 for version in self.versions[1:]:
                     row += column.format_difference(differences.get(version), 1 - self.level)
-                rows.append(tuple(row))
-            labels = [*self.versions]
-            for version in self.versions[1:]:
-                labels += [f"{version} − {self.versions[0]}", "adjusted p"]
-            arrows = ("",) * len(labels)
-            panels.append(FormattedPanel(self.names, tuple(labels), arrows, tuple(rows), title, column.arrow))
+                rows.append(row)
+            tables.append(self._table(_estimate_columns(labels, rows), title, column.arrow))
         pvalues = {(cell.model, cell.segment): format_pvalue(cell.adjusted_pvalue) for cell in self.cells}
         n_differences = len(labels) - len(self.versions)  # whose columns stay empty
-        keys = {name: [key for _, key in self._keys(name)] + [""] * n_differences for name in self.names}
+        keys = [[key for _, key in self._keys(name)] + [""] * n_differences for name in self.names]
         for segment in self.segments if self.cells else ():
-            cells = tuple(
-                tuple(FormattedCell(pvalues.get((key, segment), "–")) for key in keys[name]) for name in self.names
-            )
+            rows = [[FormattedCell(pvalues.get((key, segment), "–")) for key in row] for row in keys]
             title = f"adjusted p of calibration, {self.by}={segment}"
-            panels.append(FormattedPanel(self.names, tuple(labels), arrows, cells, title))
-        return panels
+            tables.append(self._table(_estimate_columns(labels, rows), title))
+        return tables
 
     def describe(self, width: int = TEXT_WIDTH) -> str:
         """Describe the table as text of limited width where possible; * marks what other formats print in bold.
@@ -274,7 +281,8 @@ class ResultTable(Result):
             heading += f" · {statuses.count('miscalibrated')} of {format_count(len(statuses), 'cell')} miscalibrated"
             n_not_judged = statuses.count("not judged")
             heading += f", {n_not_judged} not judged" if n_not_judged else ""
-        return "\n".join([heading, *tables.format_text(self._format_table(noise_floor=True), width)])
+        lines = tables.format_text(self._format_tables(noise_floor=True), self.caption, width)
+        return "\n".join([heading, *lines])
 
     def to_markdown(self, *, interval: bool = True, noise_floor: bool = False, caption: str | bool = True) -> str:
         """Return the table in Markdown, with a row per model.
@@ -293,8 +301,8 @@ class ResultTable(Result):
         str
             The table.
         """
-        formatted = self._format_table(interval=interval, noise_floor=noise_floor, caption=caption)
-        return tables.format_markdown(formatted)
+        caption = self._format_caption(caption, interval=interval, noise_floor=noise_floor)
+        return tables.format_markdown(self._format_tables(interval=interval, noise_floor=noise_floor), caption)
 
     def to_latex(
         self,
@@ -343,12 +351,12 @@ class ResultTable(Result):
             TO203 for another value of `interval`. TO205 for `label` or `wide` without a caption, which would be
             ignored.
         """
-        style = tables.resolve_interval_style(interval)
+        style = _resolve_interval_style(interval)
         if not caption and (label is not None or wide):
             got = f"⟨label={label!r}⟩" if label is not None else "wide=True"
             fix = "Pass a caption, or leave label and wide out: without a caption there is only a tabular environment."
             raise InputError("TO205", "A label or a wide table needs a caption.", got, fix)
-        formatted = self._format_table(interval=style is not None, noise_floor=noise_floor, caption=caption)
+        parts = {"interval": style is not None, "noise_floor": noise_floor}
         options = tables.LatexOptions(
             style,
             "table*" if wide else "table",
@@ -357,7 +365,7 @@ class ResultTable(Result):
             escapes_labels=not raw_labels,
             escapes_caption=not (raw_labels and isinstance(caption, str)),
         )
-        return tables.format_latex(formatted, options)
+        return tables.format_latex(self._format_tables(**parts), self._format_caption(caption, **parts), options)
 
     def to_csv(self) -> str:
         """Return the rows of `frame` as CSV, with a row per model and measure and numbers in full precision.
@@ -367,13 +375,7 @@ class ResultTable(Result):
         str
             The text, with a header.
         """
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self._cell_rows()[0])
-        writer.writerows(
-            [spreadsheet_text(x) if isinstance(x, str) else x for x in row.values()] for row in self._cell_rows()
-        )
-        return text.getvalue()
+        return format_csv(self._cell_columns())
 
     def frame(self) -> Any:
         """Return a data frame with a row per model and measure.
@@ -384,14 +386,12 @@ class ResultTable(Result):
             A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed. Missing ends
             of intervals and noise floors are NaN.
         """
-        rows = self._cell_rows()
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
-        for name, values in columns.items():  # NaN, because None would make a column of objects
-            columns[name] = [math.nan if x is None else x for x in values]
-        return to_data_frame(columns)
+        columns = self._cell_columns().items()
+        # NaN, because None would make a column of objects
+        return to_data_frame({name: [math.nan if x is None else x for x in values] for name, values in columns})
 
-    def _cell_rows(self) -> list[dict[str, Any]]:
-        """Return the cells as rows of named values."""
+    def _cell_columns(self) -> dict[str, list[Any]]:
+        """Return named columns of values, with a row per cell."""
         cells = {(cell.model, cell.segment): cell for cell in self.cells}
         rows = []
         for name in self.names:
@@ -423,10 +423,26 @@ class ResultTable(Result):
                             "status": cell.status,
                         }
                     rows.append(row)
-        return rows
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
     def _repr_html_(self) -> str:
-        return tables.format_html(self._format_table(noise_floor=True), self.notes)
+        return tables.format_html(self._format_tables(noise_floor=True), self.caption, self.notes)
+
+
+def _resolve_interval_style(interval: Any) -> str | None:
+    """Return the style of intervals, which is the first one for True; raise TO203 for an unknown style."""
+    if interval is None or interval is False:
+        return None
+    if interval is True:
+        return tables.INTERVAL_STYLES[0]
+    if interval not in tables.INTERVAL_STYLES:
+        fix = "Use 'below', 'brackets', 'subscript' or None."
+        raise InputError("TO203", "Unknown style of intervals.", repr(interval), fix)
+    return str(interval)
+
+
+def _estimate_columns(labels: Sequence[str], rows: Sequence[Sequence[FormattedCell]]) -> list[Column]:
+    return [Column(label, cells, "estimate") for label, cells in zip(labels, zip(*rows, strict=True), strict=True)]
 
 
 def _difference_cells(column: MeasureColumn, model: str, version: str) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from trueodds.core.suggestions import suggest_names
 if TYPE_CHECKING:
     from trueodds.core.errors import Note
     from trueodds.hypotests.group_results import ByGroup
-    from trueodds.reports.audit_result import AuditGroup, AuditMeasure, AuditResult
+    from trueodds.reports.audit_result import AuditResult
+    from trueodds.reports.audit_sections import AuditGroup, AuditMeasure
 
 GATE_FAILED = 1  # exit code if a condition holds; invalid input has another one
 GATES_ON_ALL_GROUPS = ("reject", "pvalue")  # decisions and numbers for which all groups are tested
@@ -160,7 +161,7 @@ class GatedAudit(GatedResult):
     def _require_conclusive_groups(self, gate: Gate) -> None:
         """Raise TO611 if the number of null draws decided that no group was rejected."""
         from trueodds.hypotests.group_results import BEYOND_MAX_GROUPS
-        from trueodds.reports.audit_result import HOLM
+        from trueodds.reports.audit_sections import HOLM
 
         groups, among_groups = self.result.groups, self.result.among_groups
         assert among_groups is not None
@@ -475,7 +476,7 @@ def _format_gate_number_name(gate: Gate, lens: str | None) -> str:
 def _error_of_group(group: AuditGroup) -> AuditMeasure:
     """Return the error of a group in an audit, debiased as `measure` does it."""
     from trueodds.core.json_files import strict_json
-    from trueodds.reports.audit_result import AuditMeasure
+    from trueodds.reports.audit_sections import AuditMeasure
     from trueodds.resampling.null_distribution import subtract_noise_floor
 
     debiased = None

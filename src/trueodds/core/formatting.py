@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 VERSION_SEPARATOR = ", "  # between the name of a model and that of its version
 PVALUE_CUTOFF = 0.0001  # smaller p-values are shown as an upper bound, except where `cutoff` is given
@@ -280,13 +280,25 @@ def _decimal_places(column: Sequence[float | None]) -> int:
     return 4 if largest < 1e-12 else min(max(4, 1 - math.floor(math.log10(largest))), 9)
 
 
-def format_intervals(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]:
+class IntervalLimits(Protocol):
+    """The ends of an interval; an infinite one may be None."""
+
+    @property
+    def low(self) -> float | None:
+        """The lower end."""
+        ...
+
+    @property
+    def high(self) -> float | None:
+        """The upper end."""
+        ...
+
+
+def format_intervals(intervals: Sequence[IntervalLimits | None]) -> list[str]:
     """Format a column of intervals with the same number of decimals; a dash for a missing one."""
-    places = _decimal_places([end for interval in intervals if interval for end in (interval["low"], interval["high"])])
+    places = _decimal_places([end for interval in intervals if interval for end in (interval.low, interval.high)])
     return [
-        f"[{format_decimals(interval['low'], places)}, {format_decimals(interval['high'], places)}]"
-        if interval
-        else "–"
+        f"[{format_decimals(interval.low, places)}, {format_decimals(interval.high, places)}]" if interval else "–"
         for interval in intervals
     ]
 

@@ -1,19 +1,31 @@
-"""Write tables: formatted cells as text of a limited width, Markdown, HTML or LaTeX, and columns as a data frame."""
+"""Write a table of columns of any kind as text of a limited width, Markdown, HTML, LaTeX or CSV, or as a data frame."""
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
 import re
 import textwrap
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from itertools import zip_longest
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.notebook_html import frame_html, notes_html, paragraph_html, table_html
+from trueodds.core.errors import Note
+from trueodds.core.formatting import (
+    format_column,
+    format_integer,
+    format_intervals,
+    format_number,
+    format_pvalue,
+    format_share,
+)
+from trueodds.core.notebook_html import frame_html, notes_html, paragraph_html, table_html, text_html
+from trueodds.core.printable import spreadsheet_text
 
 TEXT_WIDTH = 80  # columns of text outside of a terminal
 _GAP = "  "  # between two columns
@@ -65,67 +77,146 @@ class FormattedCell:
         return "" if self.noise_floor is None else f"({self.noise_floor})"
 
 
-@dataclass(frozen=True)
-class FormattedPanel:
-    """The texts of one panel: names of the rows, headings with their signs, cells by row, and a title if it has one."""
+# How the values of a column are written, by its kind. A `number` has the decimals of its column, a `value` its own
+# digits. An `estimate` is a `FormattedCell`. Curves (SVG) and bars are drawn, on a page only.
+Kind = Literal["text", "number", "value", "count", "percent", "pvalue", "interval", "estimate", "curve", "bar"]
+_FORMATS: dict[str, Callable[[Sequence[Any]], list[str]]] = {
+    "number": format_column,
+    "value": lambda values: list(map(format_number, values)),
+    "count": lambda values: list(map(format_integer, values)),
+    "percent": lambda values: list(map(format_share, values)),
+    "interval": format_intervals,
+}
 
-    names: tuple[str, ...]
-    labels: tuple[str, ...]
-    arrows: tuple[str, ...]  # empty texts for headings without a sign
-    cells: tuple[tuple[FormattedCell, ...], ...]
-    title: str = ""
-    title_arrow: str = ""
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, and its values with their kind. Texts among them are shown as they are."""
+
+    name: str
+    values: Sequence[Any]
+    kind: Kind = "number"
+    arrow: str = ""  # the sign of a direction, behind the name
+    is_detail: bool = False  # whether the column is left out in a terminal, which is narrower than the page
+    min_pvalue: float | None = None  # the smallest possible p-value, which is marked
 
     @property
-    def headings(self) -> list[str]:
-        """The labels with their signs."""
-        return [f"{label} {arrow}".rstrip() for label, arrow in zip(self.labels, self.arrows, strict=True)]
+    def heading(self) -> str:
+        """The name with its sign."""
+        return f"{self.name} {self.arrow}".rstrip()
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the cells are numbers, which are aligned to the right and never shortened."""
+        return self.kind in _FORMATS or self.kind == "pvalue"
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the cells are drawn on the page, and left out elsewhere."""
+        return self.kind in ("curve", "bar")
+
+    @cached_property
+    def cells(self) -> tuple[Any, ...]:
+        """The texts of the values; what is no number is as it was passed."""
+        if not self.is_numeric:
+            return tuple(self.values)
+        numbers = [None if isinstance(value, str) else value for value in self.values]
+        if self.kind == "pvalue":
+            texts = [format_pvalue(p, self.min_pvalue) for p in numbers]
+        else:
+            texts = _FORMATS[self.kind](numbers)
+        return tuple(value if isinstance(value, str) else text for value, text in zip(self.values, texts, strict=True))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its title and how to read it, which every front end lays out."""
+
+    title: str
+    columns: tuple[Column, ...]
+    intro: str = ""  # how to read the table
+    title_arrow: str = ""  # the sign of a direction, behind the title
+    n_omitted: int = 0  # number of omitted rows
+
+    @classmethod
+    def from_entries(cls, title: str, entries: Sequence[tuple[str, str]], intro: str = "") -> Self:
+        """Return a table of labels and texts; its columns have no headings, and the texts may wrap."""
+        return cls(title, tuple(Column("", texts, "text") for texts in zip(*entries, strict=True)), intro)
 
     @property
     def heading(self) -> str:
         """The title with its sign; empty without a title."""
         return f"{self.title} {self.title_arrow}".rstrip()
 
+    @property
+    def text_columns(self) -> tuple[Column, ...]:
+        """The columns whose cells are no drawings."""
+        return tuple(column for column in self.columns if not column.is_drawn)
 
-@dataclass(frozen=True)
-class FormattedTable:
-    """The texts of a table: panels below each other, and the caption."""
+    @property
+    def drawn_columns(self) -> tuple[Column, ...]:
+        """The columns whose cells are drawings."""
+        return tuple(column for column in self.columns if column.is_drawn)
 
-    panels: tuple[FormattedPanel, ...]
-    caption: str
+    @cached_property
+    def rows(self) -> tuple[tuple[Any, ...], ...]:
+        """The cells of each row, without drawings."""
+        return tuple(zip(*(column.cells for column in self.text_columns), strict=True))
+
+    def head(self, max_rows: int) -> Self:
+        """Return the first `max_rows` rows, with the number of omitted ones."""
+        if len(self.rows) <= max_rows:
+            return self
+        columns = tuple(replace(column, values=column.cells[:max_rows]) for column in self.columns)
+        return replace(self, columns=columns, n_omitted=len(self.rows) - max_rows)
+
+    def without_details(self) -> Self:
+        """Return the table without its detail columns, for a terminal."""
+        return replace(self, columns=tuple(column for column in self.columns if not column.is_detail))
+
+    def without_empty_columns(self) -> Self:
+        """Return the table without columns in which every cell is empty or a dash; the first column stays."""
+        shown = (
+            column
+            for i, column in enumerate(self.columns)
+            if i == 0 or column.is_drawn or any(cell not in ("", "–") for cell in column.cells)
+        )
+        return replace(self, columns=tuple(shown))
 
 
-def format_text(table: FormattedTable, width: int = TEXT_WIDTH) -> list[str]:
-    """Return the lines of the table as text of limited width.
+def format_text(tables: Sequence[Table], caption: str = "", width: int = TEXT_WIDTH) -> list[str]:
+    """Return the lines of tables below each other as text of limited width, and their caption.
 
-    The parts of a cell are in one line if the panel fits, else below each other. If that does not suffice, the columns
+    The parts of a cell are in one line if the table fits, else below each other. If that does not suffice, the columns
     are divided into blocks.
     """
     lines = []
-    for panel in table.panels:
-        title = [panel.heading] if panel.title else []
-        lines += ["", *title, *_panel_lines(panel, width)]
-    return [*lines[1:], *_caption_lines(table, width)]
+    for table in tables:
+        title = [table.heading] if table.title else []
+        lines += ["", *title, *_table_lines(table, width)]
+    return [*lines[1:], *_caption_lines(caption, width)]
 
 
-def _panel_lines(panel: FormattedPanel, width: int) -> list[str]:
-    """Return headings and rows of a panel as text."""
-    headings = ["", *panel.headings]
-    cell_parts = [[_text_parts(cell) for cell in row] for row in panel.cells]
-    rows = [[name, *map(" ".join, row)] for name, row in zip(panel.names, cell_parts, strict=True)]
-    is_numeric, is_name = [False] * len(headings), [True, *[False] * len(panel.labels)]
-    blocks = layout_table(headings, rows, is_numeric, width, is_shortened=is_name)
+def _table_lines(table: Table, width: int) -> list[str]:
+    """Return headings and rows as text, with the parts of a cell below each other if they do not fit in a line."""
+    blocks = layout_table(table, width)
     if len(blocks) > 1 or any(display_width(line) > width for line in (*blocks[0].heading, *blocks[0].rows)):
-        rows = []
-        for name, row in zip(panel.names, cell_parts, strict=True):
-            rows += [list(line) for line in zip_longest([name], *row, fillvalue="")]
-        blocks = layout_table(headings, rows, is_numeric, width, is_shortened=is_name)
+        lines = [
+            line
+            for row in table.rows
+            for line in zip_longest(
+                *([cell] if isinstance(cell, str) else _text_parts(cell) for cell in row), fillvalue=""
+            )
+        ]
+        columns = zip(table.text_columns, zip(*lines, strict=True), strict=True)
+        stacked = replace(table, columns=tuple(replace(column, values=texts) for column, texts in columns))
+        blocks = layout_table(stacked, width)
     return [line for block in blocks for line in ("", *block.heading, *block.rows)][1:]
 
 
-def _caption_lines(table: FormattedTable, width: int) -> list[str]:
+def _caption_lines(caption: str, width: int) -> list[str]:
     """Return the caption, with * in place of bold type."""
-    caption = table.caption.replace("Bold: ", "*: ").replace("No value is bold, ", "No value is marked *, ")
+    caption = caption.replace("Bold: ", "*: ").replace("No value is bold, ", "No value is marked *, ")
     caption = re.sub(r"(?<=\bn) = (?=\d)|(?<=\d) (?=%)", lambda match: match[0].replace(" ", "\u00a0"), caption)
     lines = textwrap.wrap(caption, width, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
@@ -137,20 +228,22 @@ def _text_parts(cell: FormattedCell) -> list[str]:
     return [value + cell.mark, *filter(None, (cell.interval_text, cell.noise_floor_text))]
 
 
-def format_markdown(table: FormattedTable) -> str:
-    """Return the table in Markdown."""
+def format_markdown(tables: Sequence[Table], caption: str = "") -> str:
+    """Return tables below each other in Markdown, and their caption."""
     lines = []
-    for panel in table.panels:
-        headings = [_escape_markdown(heading) for heading in panel.headings]
-        lines += ["", *([f"**{_escape_markdown(panel.heading)}**", ""] if panel.title else [])]
-        lines += [_markdown_row(["", *headings]), _markdown_row([":---"] * (1 + len(headings)))]
-        for name, row in zip(panel.names, panel.cells, strict=True):
-            lines.append(_markdown_row([_escape_markdown(name), *map(_markdown_cell, row)]))
-    return "\n".join([*lines[1:], *(["", _escape_markdown(table.caption)] if table.caption else [])])
+    for table in tables:
+        columns = table.text_columns
+        lines += ["", *([f"**{_escape_markdown(table.heading)}**", ""] if table.title else [])]
+        lines.append(_markdown_row([_escape_markdown(column.heading) for column in columns]))
+        lines.append(_markdown_row(["---:" if column.is_numeric else ":---" for column in columns]))
+        lines += [_markdown_row(list(map(_markdown_cell, row))) for row in table.rows]
+    return "\n".join([*lines[1:], *(["", _escape_markdown(caption)] if caption else [])])
 
 
-def _markdown_cell(cell: FormattedCell) -> str:
-    """Return value, interval and noise floor of a cell in Markdown."""
+def _markdown_cell(cell: FormattedCell | str) -> str:
+    """Return a text, or value, interval and noise floor of a cell, in Markdown."""
+    if isinstance(cell, str):
+        return _escape_markdown(cell)
     value = f"**{cell.value}**" if cell.is_bold else cell.value
     return " ".join(filter(None, (value + cell.mark, cell.interval_text, cell.noise_floor_text)))
 
@@ -169,21 +262,25 @@ def _escape_markdown(text: str) -> str:
     return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
 
 
-def format_html(table: FormattedTable, notes: Sequence[Note]) -> str:
-    """Return the table in HTML for a notebook, with the notes in a list below it."""
+def format_html(tables: Sequence[Table], caption: str = "", notes: Sequence[Note] = ()) -> str:
+    """Return tables below each other in HTML for a notebook, with their caption, and the notes in a list below it."""
     texts = []
-    for panel in table.panels:
-        headings = ["", *panel.headings]
-        rows = [[name, *row] for name, row in zip(panel.names, panel.cells, strict=True)]
-        texts += [paragraph_html(panel.heading)] if panel.title else []
-        texts.append(table_html(headings, rows, [False] * len(headings), _cell_html, has_row_headings=True))
-    return frame_html(*texts, paragraph_html(table.caption) if table.caption else "", notes_html(notes))
+    for table in tables:
+        texts += [paragraph_html(table.heading)] if table.title else []
+        texts.append(format_html_table(table, has_row_headings=True))
+    return frame_html(*texts, paragraph_html(caption) if caption else "", notes_html(notes))
+
+
+def format_html_table(table: Table, *, has_row_headings: bool = False) -> str:
+    """Return the headings and rows of a table in HTML for a notebook."""
+    headings, is_numeric = zip(*((column.heading, column.is_numeric) for column in table.text_columns), strict=True)
+    return table_html(headings, table.rows, is_numeric, _cell_html, has_row_headings=has_row_headings)
 
 
 def _cell_html(cell: FormattedCell | str) -> str:
     """Return a cell in HTML, with interval and noise floor below the value; a name is text."""
     if isinstance(cell, str):
-        return escape(cell)
+        return text_html(cell)
     value = f"<strong>{escape(cell.value)}</strong>" if cell.is_bold else escape(cell.value)
     details = " ".join(filter(None, (cell.interval_text, cell.noise_floor_text)))
     return f"{value}{escape(cell.mark)}{f'<br><small>{escape(details)}</small>' if details else ''}"
@@ -201,58 +298,60 @@ class LatexOptions:
     escapes_caption: bool = True  # False if the caption is LaTeX
 
 
-def resolve_interval_style(interval: Any) -> str | None:
-    """Return the style of intervals, which is the first one for True; raise TO203 for an unknown style."""
-    if interval is None or interval is False:
-        return None
-    if interval is True:
-        return INTERVAL_STYLES[0]
-    if interval not in INTERVAL_STYLES:
-        fix = "Use 'below', 'brackets', 'subscript' or None."
-        raise InputError("TO203", "Unknown style of intervals.", repr(interval), fix)
-    return str(interval)
+def format_latex(tables: Sequence[Table], caption: str, options: LatexOptions) -> str:
+    """Return tables with the same columns in LaTeX: a tabular environment, inside a table environment with a caption.
 
-
-def format_latex(table: FormattedTable, options: LatexOptions) -> str:
-    """Return the table in LaTeX: a tabular environment, inside a table environment if there is a caption."""
+    The first column has the names of the rows.
+    """
     label_text = escape_latex if options.escapes_labels else str
-    alignment = "c" if options.interval_style == "below" else "l"
+    estimates_alignment = "c" if options.interval_style == "below" else "l"
     body: list[str] = []
-    for number, panel in enumerate(table.panels):
-        measures = [
-            f"{label_text(label)} {_latex_arrow(arrow)}".rstrip()
-            for label, arrow in zip(panel.labels, panel.arrows, strict=True)
+    for number, table in enumerate(tables):
+        first, *columns = table.text_columns
+        names, headings = [label_text(name) for name in first.cells], [_latex_heading(c, label_text) for c in columns]
+        cells = [[_cell_lines(cell, options.interval_style) for cell in row[1:]] for row in table.rows]
+        alignments = [
+            estimates_alignment if column.kind == "estimate" else "r" if column.is_numeric else "l"
+            for column in columns
         ]
-        names, headings = [label_text(name) for name in panel.names], measures
-        cells = [[_cell_lines(cell, options.interval_style) for cell in row] for row in panel.cells]
         if options.is_transposed:
-            names, headings, cells = measures, names, [list(column) for column in zip(*cells, strict=True)]
+            names, headings, cells = headings, names, [list(column) for column in zip(*cells, strict=True)]
+            alignments = [estimates_alignment] * len(headings)
         rows = [_row_lines(_protect_row_start(name), row) for name, row in zip(names, cells, strict=True)]
         separator = [r"\addlinespace"] if any(len(lines) > 1 for lines in rows) else []
-        if panel.title:
-            title = f"{label_text(panel.title)} {_latex_arrow(panel.title_arrow)}".rstrip()
+        if table.title:
+            title = f"{label_text(table.title)} {_latex_arrow(table.title_arrow)}".rstrip()
             body += [r"\midrule"] if number > 0 else []
             body += [rf"\multicolumn{{{1 + len(headings)}}}{{l}}{{{title}}} \\", r"\addlinespace"]
         body += [line for lines in rows for line in (*separator, *lines)][len(separator) :]
+    corner = "" if options.is_transposed else label_text(first.name)
     tabular = [
-        rf"\begin{{tabular}}{{l{alignment * len(headings)}}}",
+        rf"\begin{{tabular}}{{l{''.join(alignments)}}}",
         r"\toprule",
-        f"{' & '.join(['', *headings]).strip()} \\\\",
+        f"{' & '.join([corner, *headings]).strip()} \\\\",
         r"\midrule",
         *body,
         r"\bottomrule",
         r"\end{tabular}",
     ]
-    if not table.caption:
+    if not caption:
         return "\n".join(tabular)
-    caption = table.caption
     if options.escapes_caption:
-        raw_texts = [text for panel in table.panels for text in (*panel.labels, *panel.names, panel.title)]
+        raw_texts = [
+            text
+            for table in tables
+            for text in (*(column.name for column in table.columns), *table.columns[0].cells, table.title)
+        ]
         caption = _escape_except(caption, () if options.escapes_labels else raw_texts)
     lines = [rf"\caption{{{caption}}}"]
     lines += [rf"\label{{{options.label}}}"] if options.label is not None else []
     environment = options.environment
     return "\n".join([rf"\begin{{{environment}}}", r"\centering", *lines, *tabular, rf"\end{{{environment}}}"])
+
+
+def _latex_heading(column: Column, label_text: Callable[[str], str]) -> str:
+    """Return the heading of a column, with its sign as a formula."""
+    return f"{label_text(column.name)} {_latex_arrow(column.arrow)}".rstrip()
 
 
 def _row_lines(name: str, cells: Sequence[Sequence[str]]) -> list[str]:
@@ -272,8 +371,10 @@ def _protect_row_start(text: str) -> str:
     return "{}" + text if text.lstrip().startswith(("[", "*")) else text
 
 
-def _cell_lines(cell: FormattedCell, style: str | None) -> list[str]:
-    """Return the lines of a cell in LaTeX; numbers are set as formulas, so that minus signs are right."""
+def _cell_lines(cell: FormattedCell | str, style: str | None) -> list[str]:
+    """Return the lines of a cell in LaTeX; estimates are set as formulas, so that minus signs are right."""
+    if isinstance(cell, str):
+        return [escape_latex(cell).replace("≤", r"$\leq$")]
     value = _latex_number(cell.value)
     if cell.is_bold:
         value = rf"\mathbf{{{value}}}"
@@ -340,46 +441,39 @@ class TableBlock:
     rows: tuple[str, ...]
 
 
-def layout_table(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    is_numeric: Sequence[bool],
-    width: int = TEXT_WIDTH,
-    *,
-    is_shortened: Sequence[bool] | None = None,
-) -> list[TableBlock]:
+def layout_table(table: Table, width: int = TEXT_WIDTH) -> list[TableBlock]:
     """Lay out a table in one or more blocks of at most `width` characters, if the first column and one other fit.
 
-    Numbers are aligned to the right and never shortened, names to the left; long names lose their middle, in all
-    columns of names or in those of `is_shortened`. A table that is too wide gets headings of two lines. If that does
-    not suffice, it is continued in further blocks, which repeat the first column.
+    Numbers are aligned to the right and never shortened, names to the left; long names lose their middle. A table that
+    is too wide gets headings of two lines. If that does not suffice, it is continued in further blocks, which repeat
+    the first column.
 
-    >>> rows = [("site=north", "0.1825", "miscalibrated"), ("site=south", "0.0732", "within")]
-    >>> (block,) = layout_table(("group", "noise floor", "status"), rows, (False, True, False), 36)
+    >>> groups = Column("group", ["site=north", "site=south"], "text")
+    >>> columns = (groups, Column("noise floor", [0.18, 0.07]), Column("status", ["miscalibrated", "within"], "text"))
+    >>> (block,) = layout_table(Table("Groups", columns), 36)
     >>> print("\\n".join([*block.heading, *block.rows]))
                  noise
     group        floor  status
-    site=north  0.1825  miscalibrated
-    site=south  0.0732  within
+    site=north  0.1800  miscalibrated
+    site=south  0.0700  within
     """
-    may_shorten = [not numeric for numeric in is_numeric] if is_shortened is None else is_shortened
-    cells = [[row[i] for row in rows] for i in range(len(headings))]
-    one_line_headings = [[heading] for heading in headings]
-    names = [
-        _shorten_column(column, i, width) if shortened else list(column)
-        for i, (column, shortened) in enumerate(zip(cells, may_shorten, strict=True))
-    ]
+    columns = table.text_columns
+    is_numeric = [column.is_numeric for column in columns]
+    one_line_headings = [[column.heading] for column in columns]
+    names = []
+    for i, column in enumerate(columns):
+        texts = [cell if isinstance(cell, str) else " ".join(_text_parts(cell)) for cell in column.cells]
+        names.append(_shorten_column(texts, i, width) if column.kind == "text" else texts)
     if _total_width(_column_widths(one_line_headings, names)) <= width:
         return [_format_block(one_line_headings, names, is_numeric)]
-    broken_headings = [_break_heading(heading, column) for heading, column in zip(headings, names, strict=True)]
-    column_groups = _split_columns(_column_widths(broken_headings, names), width)
+    broken_headings = [_break_heading(column.heading, texts) for column, texts in zip(columns, names, strict=True)]
     blocks = []
-    for group in column_groups:
-        columns = [names[i] for i in group]
+    for group in _split_columns(_column_widths(broken_headings, names), width):
+        texts_of_group = [names[i] for i in group]
         group_headings = [one_line_headings[i] for i in group]
-        if _total_width(_column_widths(group_headings, columns)) > width:
+        if _total_width(_column_widths(group_headings, texts_of_group)) > width:
             group_headings = [broken_headings[i] for i in group]
-        blocks.append(_format_block(group_headings, columns, [is_numeric[i] for i in group]))
+        blocks.append(_format_block(group_headings, texts_of_group, [is_numeric[i] for i in group]))
     return blocks
 
 
@@ -470,6 +564,21 @@ def _align(cell: str, width: int, numeric: bool) -> str:
     """Return a cell with blanks up to this display width, before a number or after a text."""
     blanks = " " * (width - display_width(cell))
     return blanks + cell if numeric else cell + blanks
+
+
+def format_csv(columns: Mapping[str, Sequence[Any]], line_end: str = "\n") -> str:
+    """Return columns as CSV with a header, and numbers in full precision.
+
+    >>> print(format_csv({"model": ["a"], "value": [0.1 + 0.2]}), end="")
+    model,value
+    a,0.30000000000000004
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator=line_end)
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow([spreadsheet_text(value) if isinstance(value, str) else value for value in row])
+    return text.getvalue()
 
 
 def to_data_frame(columns: Mapping[str, Any]) -> Any:

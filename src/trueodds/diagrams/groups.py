@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_column, format_intervals, format_number
 from trueodds.core.progress import report_progress
-from trueodds.core.results import noise_floor_label
+from trueodds.core.results import Interval, noise_floor_label
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, NonNegative, Range, Resamples
 from trueodds.core.typing import Array
@@ -394,8 +394,10 @@ class GroupsPlot(Diagram):
             is_group = rows["part"] == "group"
             errors = format_column(rows["error"][is_group].tolist())
             ends = zip(rows["error_low"][is_group].tolist(), rows["error_high"][is_group].tolist(), strict=True)
-            limits = [None if np.isnan(low) or np.isnan(high) else {"low": low, "high": high} for low, high in ends]
-            intervals = format_intervals(limits)
+            level = self.settings["level"]
+            intervals = format_intervals(
+                [None if np.isnan(low) or np.isnan(high) else Interval(low, high, level, "") for low, high in ends]
+            )
             texts += [
                 Text(1.02, i, f"{error} {interval}", layer="numbers", gid=styling.SIDE_TEXT_GID, **style)
                 for i, (error, interval) in enumerate(zip(errors, intervals, strict=True))

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from trueodds.core.errors import Note
 from trueodds.core.formatting import (
     format_column,
-    format_intervals,
     format_lens_and_settings,
     format_number,
     format_percent_in_text,
@@ -20,7 +19,7 @@ from trueodds.core.formatting import (
 from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, noise_floor_label, undefined_note
-from trueodds.core.table import layout_table, to_data_frame
+from trueodds.core.table import Column, Table, format_html_table, layout_table, to_data_frame
 
 MAX_LISTED_GROUPS = 5  # subgroups without a defined error that a note lists
 MAX_LISTED_GAPS = 5  # gaps of one column printed, the significant and largest first; `gaps` has all of them
@@ -291,11 +290,10 @@ class ByGroup(Result):
         return _format_groups(self)
 
     def _repr_html_(self) -> str:
-        from trueodds.core.notebook_html import description_html, frame_html, notes_html, preformatted_html, table_html
+        from trueodds.core.notebook_html import description_html, frame_html, notes_html, preformatted_html
 
-        headings, rows = _group_table(self)
         first_line, *more = _format_groups(self, with_table=False).split("\n")
-        table = table_html(headings, rows, _numeric_columns(headings))
+        table = format_html_table(_group_table(self))
         return frame_html(
             description_html(first_line), table, preformatted_html("\n".join(more)), notes_html(self.notes)
         )
@@ -325,7 +323,7 @@ def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:
     )
     lines = [heading]
     if with_table:
-        lines += _format_group_table(by_group)
+        lines += [line for block in layout_table(_group_table(by_group)) for line in (*block.heading, *block.rows)]
     lines += _explain_intervals_from_zero(by_group)
     # The widest gap is between two groups, also if the other gaps are those between each group and the remaining rows.
     has_rest_gaps = by_group.settings.get("against") == "rest"
@@ -365,43 +363,33 @@ def _format_gaps(gaps: Sequence[Gap], column: str, level: float, *, has_rest_gap
     return lines
 
 
-def _format_group_table(by_group: ByGroup) -> list[str]:
-    """Format a row per subgroup, and one for all rows, within 80 columns."""
-    headings, rows = _group_table(by_group)
-    blocks = layout_table(headings, rows, _numeric_columns(headings))
-    return [line for block in blocks for line in (*block.heading, *block.rows)]
-
-
-def _numeric_columns(headings: Sequence[str]) -> list[bool]:
-    return [name not in ("group", "status") for name in headings]
-
-
-def _group_table(by_group: ByGroup) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return the headings and the rows of the table: one per subgroup, and one for all rows."""
-    min_pvalue, estimates = by_group.settings["min_pvalue"], [group.estimate for group in by_group.groups]
+def _group_table(by_group: ByGroup) -> Table:
+    """Return the table with a row per subgroup, and one for all rows."""
+    min_pvalue, groups, overall = by_group.settings["min_pvalue"], by_group.groups, by_group.overall
     n_untested = sum(group.reason == BEYOND_MAX_GROUPS for group in by_group.unexamined)
     min_single_pvalue = min_pvalue / (1 + n_untested)
-    all_estimates = [*estimates, by_group.overall]
-    limits = [
-        None if estimate.interval is None else {"low": estimate.interval.low, "high": estimate.interval.high}
-        for estimate in all_estimates
-    ]
-    has_means = any(group.mean_prob is not None for group in by_group.groups)
-    columns = [
-        ["group", *(to_printable(group.label) for group in by_group.groups), "all rows"],
-        ["n", *(f"{estimate.n:,}" for estimate in all_estimates)],
-        *([["predicted", *format_column([group.mean_prob for group in by_group.groups]), ""]] if has_means else []),
-        *([["observed", *format_column([group.event_rate for group in by_group.groups]), ""]] if has_means else []),
-        [by_group.estimator, *format_column([estimate.value for estimate in all_estimates])],
-        [f"{format_percent_in_text(by_group.level)} interval", *format_intervals(limits)],
-        [noise_floor_label(by_group.estimator), *format_column([estimate.noise_floor for estimate in all_estimates])],
-        ["p", *(format_pvalue(group.pvalue, min_single_pvalue, cutoff=0) for group in by_group.groups), ""],
-        ["joint p", *(format_pvalue(group.joint, min_pvalue, cutoff=0) for group in by_group.groups), ""],
-        ["smallest detectable", *format_column([group.min_detectable for group in by_group.groups]), ""],
-        ["status", *(format_status(group.status, group.direction) for group in by_group.groups), ""],
-    ]
-    headings, *rows = zip(*columns, strict=True)
-    return list(headings), rows
+    estimates = [*(group.estimate for group in groups), overall]
+    means = (
+        Column("predicted", [*(group.mean_prob for group in groups), ""]),
+        Column("observed", [*(group.event_rate for group in groups), ""]),
+    )
+    columns = (
+        Column("group", [*(to_printable(group.label) for group in groups), "all rows"], "text"),
+        Column("n", [estimate.n for estimate in estimates], "count"),
+        *(means if any(group.mean_prob is not None for group in groups) else ()),
+        Column(by_group.estimator, [estimate.value for estimate in estimates]),
+        Column(
+            f"{format_percent_in_text(by_group.level)} interval",
+            [estimate.interval for estimate in estimates],
+            "interval",
+        ),
+        Column(noise_floor_label(by_group.estimator), [estimate.noise_floor for estimate in estimates]),
+        Column("p", [*(format_pvalue(group.pvalue, min_single_pvalue, cutoff=0) for group in groups), ""], "pvalue"),
+        Column("joint p", [*(format_pvalue(group.joint, min_pvalue, cutoff=0) for group in groups), ""], "pvalue"),
+        Column("smallest detectable", [*(group.min_detectable for group in groups), ""]),
+        Column("status", [*(format_status(group.status, group.direction) for group in groups), ""], "text"),
+    )
+    return Table("", columns)
 
 
 def _describe_largest_gap(gap: Gap, level: float, column_prefix: str) -> str:

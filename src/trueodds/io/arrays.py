@@ -21,7 +21,7 @@ from trueodds.io.conversion import Place, to_array
 from trueodds.io.table import (
     ROWS_OF_FIRST_CELL,
     ColumnBatch,
-    Table,
+    ColumnSource,
     Writer,
     check_column_names,
     refuse_repeated_columns,
@@ -36,7 +36,7 @@ ARCHIVE_ERRORS = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFil
 HEADER_ERRORS = (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError, OverflowError)
 
 
-class MappingTable(Table):
+class MappingTable(ColumnSource):
     """A mapping of names to arrays of equal lengths."""
 
     has_keys = True
@@ -82,7 +82,7 @@ def _is_float(array: Any, place: Place) -> bool:
         return False
 
 
-class NpzTable(Table):
+class NpzTable(ColumnSource):
     """An .npz archive of arrays, read whole; pickled ones are never opened."""
 
     has_keys = True

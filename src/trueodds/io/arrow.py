@@ -26,7 +26,7 @@ from trueodds.io.nested_fields import (
     split_path,
     vector_values,
 )
-from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
+from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, ColumnSource, check_column_names
 
 types = pa.types
 # NumPy's names of the types that Arrow calls otherwise.
@@ -167,7 +167,7 @@ STREAM_REMEDY = (
 )
 
 
-class ArrowTable(Table):
+class ArrowTable(ColumnSource):
     """An Arrow table, or a single record batch, in memory."""
 
     format = "PyArrow table"
@@ -188,7 +188,7 @@ class ArrowTable(Table):
         return first_value(self._table.select([column]).slice(0, ROWS_OF_FIRST_CELL).to_batches())
 
 
-class ArrowStream(Table):
+class ArrowStream(ColumnSource):
     """A reader of record batches, whose rows can be read once.
 
     A pass that stops early, because the rows do not fit into memory, can begin again: the batches that it has read are
@@ -243,7 +243,7 @@ class ArrowStream(Table):
         return InputError("TO413", "The Arrow stream has no rows, or they have been read.", "0 rows", STREAM_REMEDY)
 
 
-def arrow_batches(table: Table, batches: Any, size: int, names: Sequence[str]) -> Iterator[ColumnBatch]:
+def arrow_batches(table: ColumnSource, batches: Any, size: int, names: Sequence[str]) -> Iterator[ColumnBatch]:
     """Convert record batches to arrays of at most `size` rows, by column name or path; empty batches are skipped."""
     start = 0
     for batch in batches:
@@ -261,7 +261,7 @@ def first_value(batches: Any) -> Any:
     return values[0].as_py() if len(values) else None
 
 
-def columns_to_arrays(columns: Mapping[str, Any], names: Sequence[str], table: Table, start: int) -> ColumnBatch:
+def columns_to_arrays(columns: Mapping[str, Any], names: Sequence[str], table: ColumnSource, start: int) -> ColumnBatch:
     """Convert Arrow arrays by column to NumPy arrays by name or path; the first row is row `start` of the table."""
     batch: dict[str, Array] = {}
     for column, paths in paths_by_column(names, columns).items():

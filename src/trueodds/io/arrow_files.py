@@ -25,14 +25,14 @@ from trueodds.io.conversion import Place
 from trueodds.io.table import (
     ROWS_OF_FIRST_CELL,
     ColumnBatch,
-    Table,
+    ColumnSource,
     Writer,
     check_column_names,
     refuse_repeated_columns,
 )
 
 
-class _ArrowFileTable(Table):
+class _ArrowFileTable(ColumnSource):
     """Base class of tables in files that Arrow reads in record batches."""
 
     _schema: Any
@@ -132,7 +132,7 @@ class FeatherWriter(Writer):
         self._schema: Any = None
         self._writer: Any = None  # of Arrow, opened when the types of the columns are known
 
-    def chunks_of(self, table: Table, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+    def chunks_of(self, table: ColumnSource, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         return table.typed_chunks(numeric, size)
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:

@@ -30,7 +30,7 @@ from trueodds.io.nested_fields import (
     to_python,
     vector_values,
 )
-from trueodds.io.table import Table, refuse_repeated_columns
+from trueodds.io.table import ColumnSource, refuse_repeated_columns
 
 NUMBERS = (int, float, Decimal)  # types of cells that are numbers
 
@@ -137,12 +137,12 @@ class ColumnSelection:
             raise InputError("TO205", "Both define which answer is correct.", got, fix)
         return kinds[0] if kinds else "classes"
 
-    def resolve(self, table: Table) -> ColumnRoles:
+    def resolve(self, table: ColumnSource) -> ColumnRoles:
         roles = self._find_roles(table)
         refuse_repeated_columns(table.name, table.columns, table.read_columns(roles.names))
         return roles
 
-    def _find_roles(self, table: Table) -> ColumnRoles:
+    def _find_roles(self, table: ColumnSource) -> ColumnRoles:
         kind, finder = self.kind, _ColumnFinder(table)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
         weight, cluster = finder.find_one(self.weight, "weight"), finder.find_one(self.cluster, "cluster")
@@ -207,7 +207,7 @@ class ColumnSelection:
 class _ColumnFinder:
     """The columns of one table, looked up by name or pattern."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ColumnSource) -> None:
         self.table = table
         self.column_names = frozenset([*table.columns, *table.partition])
         self.notes: list[Note] = []

@@ -32,7 +32,14 @@ from trueodds.io.csv_format import (
     percent_note,
     with_decimal_point,
 )
-from trueodds.io.table import ColumnBatch, Table, TextWriter, check_column_names, refuse_repeated_columns, to_list
+from trueodds.io.table import (
+    ColumnBatch,
+    ColumnSource,
+    TextWriter,
+    check_column_names,
+    refuse_repeated_columns,
+    to_list,
+)
 
 CHUNK_BYTES = 1 << 22  # number of bytes read at a time
 MAX_RECORD_BYTES = 1 << 26  # maximum number of bytes of one record; a longer one has a quote that was never closed
@@ -287,7 +294,7 @@ class RowSlice(NamedTuple):
     stop: int
 
 
-class CsvTable(Table):
+class CsvTable(ColumnSource):
     """A text file in UTF-8 whose first line names the columns, separated by commas or another character."""
 
     format = "csv"
@@ -389,7 +396,7 @@ class CsvWriter(TextWriter):
         separator = "," if target.lower().endswith(".csv") else "\t"
         self._rows = csv.writer(self._text, delimiter=separator, lineterminator="\n")
 
-    def chunks_of(self, table: Table, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+    def chunks_of(self, table: ColumnSource, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         return table.chunks(numeric, size)
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:

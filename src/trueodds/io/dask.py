@@ -24,7 +24,7 @@ from trueodds.io.partitions import (
     sum_parts,
 )
 from trueodds.io.source import RowProgress
-from trueodds.io.table import Table
+from trueodds.io.table import ColumnSource
 
 
 class DaskSource(PartitionedSource):
@@ -84,7 +84,7 @@ class DaskSource(PartitionedSource):
             _report_progress(counts, progress)
         return future.result()
 
-    def iterate_tables(self) -> Iterator[Table]:
+    def iterate_tables(self) -> Iterator[ColumnSource]:
         for opener in self._openers:
             (open_tables,) = dask.compute(opener)
             yield from open_tables()

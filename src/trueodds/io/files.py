@@ -18,7 +18,7 @@ from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, Note, install_command
 from trueodds.core.suggestions import did_you_mean, suggest_names
 from trueodds.io.csv_format import DETECTED, CsvSettings
-from trueodds.io.table import Table, Writer
+from trueodds.io.table import ColumnSource, Writer
 
 _REMOTE_PATH = re.compile("[a-zA-Z][a-zA-Z0-9+.-]+://")
 MAX_LISTED_COPIES = 5  # number of copies that a note names
@@ -42,12 +42,12 @@ class FileFormat:
     table_with_pyarrow: str = ""  # replaces `table` if PyArrow is installed
     is_text: bool = False  # whether `CsvSettings` apply
 
-    def open(self, path: str, csv_settings: CsvSettings) -> Table:
+    def open(self, path: str, csv_settings: CsvSettings) -> ColumnSource:
         """Open a file as a table."""
         if self.needs_pyarrow:
             require_pyarrow(path)
         name = self.table_with_pyarrow if self.table_with_pyarrow and _has_pyarrow() else self.table
-        table: Table = _load(name)(path, csv_settings) if self.is_text else _load(name)(path)
+        table: ColumnSource = _load(name)(path, csv_settings) if self.is_text else _load(name)(path)
         return table
 
     def make_writer(self, file: IO[bytes], target: str) -> Writer:
@@ -74,7 +74,7 @@ FORMATS = (
 FORMAT_OF_SUFFIX = {suffix: file_format for file_format in FORMATS for suffix in file_format.suffixes}
 
 
-def open_tables(path: str | os.PathLike[str], csv_settings: CsvSettings = DETECTED) -> list[Table]:
+def open_tables(path: str | os.PathLike[str], csv_settings: CsvSettings = DETECTED) -> list[ColumnSource]:
     files = matching_files(path)
     formats = [format_of(file) for file in files]  # all of them, so that an unknown format is refused before opening
     tables = []

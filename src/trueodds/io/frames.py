@@ -14,10 +14,10 @@ from trueodds.core.typing import Array
 from trueodds.data.class_names import label_categories
 from trueodds.io.conversion import Place, fields_of_cells, to_array
 from trueodds.io.nested_fields import paths_by_column
-from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, check_column_names
+from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, ColumnSource, check_column_names
 
 
-def open_table(data: Any) -> Table:
+def open_table(data: Any) -> ColumnSource:
     """Return the table of a data frame; narwhals recognizes its library without importing it."""
     import narwhals as nw
 
@@ -48,7 +48,7 @@ def open_table(data: Any) -> Table:
     raise InputError("TO302", "Data of this type cannot be read.", describe(data), fix)
 
 
-class FrameTable(Table):
+class FrameTable(ColumnSource):
     """A data frame in memory; `column_names` has the names of columns that `frame` lacks because they are repeated."""
 
     format = "frame"
@@ -75,7 +75,7 @@ class FrameTable(Table):
         return next(iter(self._frame[:ROWS_OF_FIRST_CELL][self._native_names[column]].drop_nulls().to_list()), None)
 
 
-class LazyTable(Table):
+class LazyTable(ColumnSource):
     """A lazy Polars query, executed again by each pass, in batches."""
 
     format = "lazy frame"
@@ -113,7 +113,7 @@ class LazyTable(Table):
             return next(iter(first_rows.to_series().drop_nulls().to_list()), None)
 
 
-class RelationTable(Table):
+class RelationTable(ColumnSource):
     """A DuckDB relation, run again for each pass, and fetched in Arrow record batches."""
 
     format = "relation"
@@ -154,7 +154,7 @@ def _text_columns(schema: Any) -> frozenset[str]:
 
 
 def _iterate_slices(
-    table: Table, frame: Any, native_names: Mapping[str, Any], names: Sequence[str], size: int, start: int
+    table: ColumnSource, frame: Any, native_names: Mapping[str, Any], names: Sequence[str], size: int, start: int
 ) -> Iterator[ColumnBatch]:
     """Yield slices of at most `size` rows of the columns or fields `names`; `native_names` are those of the frame."""
     paths_of_column = paths_by_column(names, native_names)

@@ -14,12 +14,12 @@ from trueodds.core.json_files import RepeatedKey, describe_json_error, strict_js
 from trueodds.core.printable import printable_json
 from trueodds.io.conversion import Place, fields_of_cells, to_array
 from trueodds.io.nested_fields import NO_FIELD
-from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, Table, TextWriter, check_column_names, to_list
+from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, ColumnSource, TextWriter, check_column_names, to_list
 
 _decode_json = json.JSONDecoder(object_pairs_hook=unique_keys).decode
 
 
-class JsonLinesTable(Table):
+class JsonLinesTable(ColumnSource):
     """A file with one JSON object per line; the keys of the first are the columns."""
 
     format = "jsonl"

@@ -15,21 +15,21 @@ from trueodds.data.weights import ALL_WEIGHTS_ZERO_TEXT
 from trueodds.io.columns import ColumnRoles, ColumnSelection
 from trueodds.io.csv_format import DETECTED, CsvSettings
 from trueodds.io.source import RowProgress, Source
-from trueodds.io.table import ROWS_PER_BATCH, Table
+from trueodds.io.table import ROWS_PER_BATCH, ColumnSource
 from trueodds.io.table_source import TableSource, notes_on_reading
 
 SUMS_PER_TASK = 16  # number of sums added in one task
 CHANGED_ROWS_REMEDY = "Save the rows and read the saved file; if rows were added, create a new source."
-TableOpener = Callable[[], Sequence[Table]]  # returns the tables of one partition, on its worker
+TableOpener = Callable[[], Sequence[ColumnSource]]  # returns the tables of one partition, on its worker
 
 
-def open_file(path: str, csv_settings: CsvSettings) -> Sequence[Table]:
+def open_file(path: str, csv_settings: CsvSettings) -> Sequence[ColumnSource]:
     from trueodds.io import files
 
     return files.open_tables(path, csv_settings)
 
 
-def open_frame(data: Any, name: str) -> Sequence[Table]:
+def open_frame(data: Any, name: str) -> Sequence[ColumnSource]:
     from trueodds.io.frames import open_table
     from trueodds.io.json_lines import RecordTable
 
@@ -81,7 +81,7 @@ class ReadingSettings:
     csv_settings: CsvSettings = DETECTED
     first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
 
-    def make_source(self, tables: Sequence[Table]) -> TableSource:
+    def make_source(self, tables: Sequence[ColumnSource]) -> TableSource:
         names = ("classes", "sum_tolerance", "batch_rows", "missing")
         settings_used = {name: getattr(self, name) for name in names}
         table_source = TableSource(tables, self.selection, **settings_used)
@@ -137,7 +137,7 @@ class PartitionedSource(Source):
 
     roles: ColumnRoles
 
-    def __init__(self, head: Table, reading: ReadingSettings, files: Sequence[str] = ()) -> None:
+    def __init__(self, head: ColumnSource, reading: ReadingSettings, files: Sequence[str] = ()) -> None:
         self.roles = reading.selection.resolve(head)
         self.reading = replace(reading, first_table=TableHeader(head.name, self.roles))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
@@ -157,7 +157,7 @@ class PartitionedSource(Source):
     def partitions(self) -> int: ...
 
     @abstractmethod
-    def iterate_tables(self) -> Iterator[Table]:
+    def iterate_tables(self) -> Iterator[ColumnSource]:
         """Yield the tables of each partition in this process, one partition at a time."""
 
     def reduce(self, step: Callable[..., Any], progress: RowProgress | None = None, *, keyed: bool = False) -> Any:

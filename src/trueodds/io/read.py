@@ -16,7 +16,7 @@ from trueodds.io.csv_format import CsvSettings
 from trueodds.io.models import refuse_several_models
 from trueodds.io.partitions import ReadingSettings
 from trueodds.io.source import InMemorySource, Source
-from trueodds.io.table import ROWS_PER_BATCH, Table
+from trueodds.io.table import ROWS_PER_BATCH, ColumnSource
 
 ENGINES = ("arrow", "dask", "spark")
 # Module of `trueodds.io` that reads an object, by the package that defines its type.
@@ -208,7 +208,7 @@ def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> S
     return source
 
 
-def _open_tables(data: Any, csv_settings: CsvSettings) -> list[Table]:
+def _open_tables(data: Any, csv_settings: CsvSettings) -> list[ColumnSource]:
     paths = files.as_paths(data)
     if paths is not None:
         return [table for path in paths for table in files.open_tables(path, csv_settings)]

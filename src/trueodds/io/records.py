@@ -17,7 +17,7 @@ from trueodds.io.conversion import ENCODING_REMEDY, describe_cell, is_readable
 from trueodds.io.csv_format import DETECTED, CsvSettings
 from trueodds.io.json_lines import JsonLinesTable
 from trueodds.io.nested_fields import NO_FIELD, find_field, to_python
-from trueodds.io.table import ROWS_PER_BATCH, Table, to_list
+from trueodds.io.table import ROWS_PER_BATCH, ColumnSource, to_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def iterate_records(data: Any, csv_settings: CsvSettings = DETECTED) -> Iterator
                 yield Record(table.name, row, line, fields)
 
 
-def _rows_by_column(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+def _rows_by_column(table: ColumnSource) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
     """Yield the line of each row, if its format has lines, and its values by column; empty text cells become None."""
     if isinstance(table, JsonLinesTable):
         yield from table.records()

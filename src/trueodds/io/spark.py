@@ -26,7 +26,7 @@ from trueodds.io.partitions import (
     sum_parts,
 )
 from trueodds.io.source import RowProgress
-from trueodds.io.table import ColumnBatch, Table, check_column_names
+from trueodds.io.table import ColumnBatch, ColumnSource, check_column_names
 
 SUM_SCHEMA = "id long, sum binary"  # of a data frame of pickled sums
 NESTED_TYPES = ("StructType", "ArrayType", "MapType")  # of columns whose cells have fields
@@ -34,7 +34,7 @@ DATAFRAME_MODULES = ("pyspark.sql.dataframe", "pyspark.sql.classic.dataframe")  
 NumberedSum = tuple[int, bytes]  # number of a partition (or group of partitions), and the pickle of a PartitionSum
 
 
-class SparkTable(Table):
+class SparkTable(ColumnSource):
     """The columns of a Spark data frame and, on a worker, the record batches of one partition, iterated only once.
 
     `frame` is the data frame on the driver, from which only first cells are read.
@@ -109,7 +109,7 @@ class SparkSource(PartitionedSource):
             )
         return sum_parts(pickle.loads(pickled) for _, pickled in sums.collect())
 
-    def iterate_tables(self) -> Iterator[Table]:
+    def iterate_tables(self) -> Iterator[ColumnSource]:
         """Read files in this process; a data frame is collected in record batches, one partition at a time."""
         if self._paths is not None:
             yield from (table for path in self._paths for table in open_file(path, self.reading.csv_settings))

@@ -1,4 +1,4 @@
-"""The interfaces Table and Writer: named columns that are read and written in bounded batches."""
+"""The interfaces ColumnSource and Writer: named columns that are read and written in bounded batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS_OF_FIRST_CELL = 1024  # rows among which the first cell that is not missing
 ColumnBatch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n, K)
 
 
-class Table(ABC):
+class ColumnSource(ABC):
     """Named columns in a fixed order, read again from the start by each call of `column_batches`."""
 
     shares_memory: ClassVar[bool] = False  # whether batches may be views of arrays of the caller
@@ -148,7 +148,7 @@ class Writer(ABC):
     ) -> None:
         self.close(kind is None)
 
-    def chunks_of(self, table: Table, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+    def chunks_of(self, table: ColumnSource, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Return the chunks of a table, with values of the types that the format of this writer distinguishes."""
         return table.valued_chunks(numeric, size)
 

@@ -35,7 +35,7 @@ from trueodds.io.columns import (
 from trueodds.io.conversion import Place, infer_filled_kind
 from trueodds.io.files import copy_notes
 from trueodds.io.source import RowProgress, Source
-from trueodds.io.table import ROWS_PER_BATCH, ColumnBatch, Table
+from trueodds.io.table import ROWS_PER_BATCH, ColumnBatch, ColumnSource
 
 MAX_BATCH_PROBABILITIES = 1 << 22  # maximum number of rows times classes of a batch, to bound its memory
 MAX_LISTED_COLUMNS = 12  # number of columns of probabilities that an error lists
@@ -56,7 +56,7 @@ class TableSource(Source):
 
     def __init__(
         self,
-        tables: Sequence[Table],
+        tables: Sequence[ColumnSource],
         selection: ColumnSelection,
         *,
         classes: Sequence[Any] | None = None,
@@ -227,7 +227,7 @@ class TableSource(Source):
         if is_empty:
             raise self._empty_error()
 
-    def _read_batches(self, table: Table) -> Iterator[ColumnBatch]:
+    def _read_batches(self, table: ColumnSource) -> Iterator[ColumnBatch]:
         """Yield the columns of each batch; the error of a missing confidence mentions abstentions."""
         in_file = [name for name in self.roles.names if name in table.columns or name not in table.partition]
         in_folders = [name for name in self.roles.names if name not in in_file]
@@ -242,7 +242,7 @@ class TableSource(Source):
                 problem.code, problem.problem, problem.got, problem.fix + f" {_ABSTENTION_REMEDY}"
             ) from None
 
-    def _partition_column(self, table: Table, name: str, n: int) -> Array:
+    def _partition_column(self, table: ColumnSource, name: str, n: int) -> Array:
         """Return the value of a column in the names of folders for n rows: a number if it is one in every table."""
         if (value := table.partition[name]) == _MISSING_PARTITION:
             raise Place(table.name, name).missing_value_error(0, n)
@@ -377,7 +377,7 @@ class TableSource(Source):
         return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
 
 
-def notes_on_reading(tables: Sequence[Table], roles: ColumnRoles) -> list[Note]:
+def notes_on_reading(tables: Sequence[ColumnSource], roles: ColumnRoles) -> list[Note]:
     """Return the notes on how tables are read; several tables that are read alike have one note."""
     names: dict[Note, list[str]] = {}  # names of tables by the note without the name
     for table in tables:

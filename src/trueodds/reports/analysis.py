@@ -36,7 +36,7 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import default_lens
-from trueodds.reports.audit_result import HOLM, StandardMeasure
+from trueodds.reports.audit_sections import HOLM, StandardMeasure
 from trueodds.reports.family_wise_test import (
     add_groups_to_family,
     group_alpha,

@@ -30,7 +30,16 @@ from trueodds.diagrams.base import Diagram
 from trueodds.hypotests.multiple_testing import check_draws
 from trueodds.io import Source
 from trueodds.reports.analysis import Analysis, analyze_rows, analyze_tally
-from trueodds.reports.audit_result import AuditMeasure, AuditRecalibration, AuditResult, AuditTest, AuditVerdict
+from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import (
+    AuditDecisions,
+    AuditDiagram,
+    AuditMeasure,
+    AuditPeople,
+    AuditRecalibration,
+    AuditTest,
+    AuditVerdict,
+)
 from trueodds.reports.family_wise_test import (
     RECALIBRATION_WEIGHT,
     add_recalibration_to_family,
@@ -115,8 +124,7 @@ class Audit:
     @property
     def notes(self) -> tuple[Note, ...]:
         """All notes of the report: on the data, methods, recalibration, estimates, tests and diagrams."""
-        notes = AuditResult.from_dict(self.facts).all_notes()
-        return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in notes))
+        return tuple(dict.fromkeys(AuditResult.from_dict(self.facts).all_notes()))
 
     def __repr__(self) -> str:
         return f"Audit({self.verdict['sentence']!r})"
@@ -290,10 +298,10 @@ def audit(
         tests=tuple(AuditTest.from_dict(test.to_dict()) for test in results.tests),
         recalibration=recalibration,
         decisions=decisions,
-        people=people,
+        people=None if people is None else AuditPeople.from_dict(people),
         groups=results.groups.to_entries(),
         among_groups=results.groups.to_summary(),
-        diagrams=[diagram.to_dict() for diagram in diagrams],
+        diagrams=tuple(AuditDiagram.from_dict(diagram.to_dict()) for diagram in diagrams),
         settings={
             "alpha": alpha,
             "level": level,
@@ -304,7 +312,7 @@ def audit(
             "max_groups": max_groups,
             "min_effect": min_effect,
         },
-        notes=[note.to_dict() for note in dict.fromkeys(notes)],
+        notes=tuple(notes),
     )
     return Audit(strict_json(judge(result).to_dict()), diagrams)
 
@@ -318,7 +326,7 @@ def _source_name(data: Any) -> str:
 
 def _estimate_decision_regret(
     rows: Predictions | Tally, cost: Any, actions: Any, level: float, rng: int | np.random.Generator
-) -> dict[str, Any] | None:
+) -> AuditDecisions | None:
     """Estimate and test the decision regret, as the section `decisions` of an audit; None if `cost` is None."""
     if cost is None:
         if actions is not None:
@@ -338,7 +346,8 @@ def _estimate_decision_regret(
     # Frequencies have become rows.
     settings = {"cost": cost, "actions": actions, "rng": rng, "weight_kind": "importance"}
     regret = measure(rows, "decision_regret", level=level, **settings)
-    return {"regret": regret.to_dict(), "test": test(rows, "decision_regret", **settings).to_dict()}
+    verdict = test(rows, "decision_regret", **settings)
+    return AuditDecisions(regret=AuditMeasure.from_dict(regret.to_dict()), test=AuditTest.from_dict(verdict.to_dict()))
 
 
 def _fit_recalibration(

@@ -20,7 +20,7 @@ from trueodds.lenses.classes import Positive
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import View
-from trueodds.reports.audit_result import AuditData
+from trueodds.reports.audit_sections import AuditData
 from trueodds.tallies.tally import Tally, lens_views
 
 

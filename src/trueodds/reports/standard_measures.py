@@ -26,7 +26,7 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View, has_vote_shares, rank_scores
-from trueodds.reports.audit_result import AuditInterval, StandardMeasure
+from trueodds.reports.audit_sections import AuditInterval, StandardMeasure
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all, estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec

@@ -25,7 +25,14 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import accuracy
 from trueodds.lenses.subgroups import Subgroup, SubgroupPartition
-from trueodds.reports.audit_result import HOLM, STEP_DOWN_MIN_P, AmongGroups, AuditGap, AuditGroup
+from trueodds.reports.audit_sections import (
+    HOLM,
+    STEP_DOWN_MIN_P,
+    AmongGroups,
+    AuditGap,
+    AuditGroup,
+    AuditMulticalibration,
+)
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
@@ -109,7 +116,7 @@ class AuditGroups:
             return None
         joint_pvalues = [group.joint for group in self.groups if not np.isnan(group.joint)]
         worst = min(self.to_entries(), key=lambda group: group.evidence, default=None)
-        error = None if self.multicalibration is None else self.multicalibration.to_dict()
+        error = self.multicalibration
         return AmongGroups(
             pvalue=strict_json(min(joint_pvalues, default=float("nan"))),
             min_pvalue=self.min_pvalue,
@@ -118,10 +125,10 @@ class AuditGroups:
             level=self.level,
             alpha=self.alpha,
             worst=None if worst is None else worst.label,
-            unexamined=[group.to_dict() for group in self.unexamined],
+            unexamined=self.unexamined,
             widest=tuple(AuditGap.from_dict(gap.to_dict()) for gap in self.widest_gaps),
             # The value of each subgroup is only in the result of `by_group`.
-            multicalibration=error and {name: value for name, value in error.items() if name != "groups"},
+            multicalibration=None if error is None else AuditMulticalibration.from_dict(error.to_dict()),
         )
 
 

@@ -5,7 +5,6 @@ Names in an SVG are written as text, not as outlines, if the font of the picture
 
 from __future__ import annotations
 
-import csv
 import importlib
 import io
 import os
@@ -24,8 +23,9 @@ from typing import Any
 from trueodds.core import json_files
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, install_command
-from trueodds.core.printable import spreadsheet_text, without_surrogates
+from trueodds.core.printable import without_surrogates
 from trueodds.core.settings import check
+from trueodds.core.table import format_csv
 from trueodds.diagrams._style.publication import PublicationSize, rasterize_large_collections
 from trueodds.diagrams._style.styling import POINTS_PER_INCH
 
@@ -249,10 +249,5 @@ def write_data_file(
     if Path(path).suffix.lower() == ".json":
         text = without_surrogates(dumps(content, allow_nan=False, indent=2)) + "\n"
     else:
-        lines = io.StringIO()
-        writer = csv.writer(lines)
-        writer.writerow(table)
-        for row in zip(*table.values(), strict=True):
-            writer.writerow([spreadsheet_text(cell) if isinstance(cell, str) else cell for cell in row])
-        text = lines.getvalue()
+        text = format_csv(table, line_end="\r\n")
     json_files.write_text(path, text, code)

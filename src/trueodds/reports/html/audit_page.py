@@ -7,11 +7,13 @@ from typing import Any
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_share
-from trueodds.core.notebook_html import details_html, frame_html, notes_html, paragraph_html, picture_html, table_html
+from trueodds.core.notebook_html import details_html, frame_html, notes_html, paragraph_html, picture_html
 from trueodds.core.printable import printable_tree
+from trueodds.core.table import Column, Table, format_html_table
 from trueodds.core.text_direction import isolate_tree
 from trueodds.diagrams.base import Diagram
-from trueodds.reports.audit_result import AuditData, AuditResult
+from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import AuditData
 from trueodds.reports.html import figures
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.html.rendering import css_percent, render_page
@@ -21,7 +23,6 @@ from trueodds.reports.text.decision_regret_tables import action_table, regret_li
 from trueodds.reports.text.formatting import describe_size
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import MAX_TABLE_ROWS, report_tables
-from trueodds.reports.text.text_table import LABEL_AND_TEXT, TextTable
 
 
 def render_html(
@@ -46,8 +47,8 @@ def render_html(
     tables = {
         "scores": result_tables.score_table(audit),
         "standard_measures": result_tables.standard_measure_table(audit),
-        "errors": result_tables.error_table(audit),
-        "classes": result_tables.class_table(audit),
+        "errors": figures.add_curves(audit, result_tables.error_table(audit)),
+        "classes": figures.add_curves(audit, result_tables.class_table(audit), "classwise"),
         "groups": group_tables.group_table(audit),
         "tests": result_tables.test_table(audit),
         "candidates": recalibration.candidate_table(audit),
@@ -73,10 +74,6 @@ def render_html(
         figures=entries,
         bar_level=figures.bar_level(audit.diagrams),
         held_out=figures.held_out_tables(audit),
-        curves={
-            "errors": figures.row_curves(audit, tables["errors"]),
-            "classes": figures.row_curves(audit, tables["classes"], "classwise"),
-        },
         methods=describe_methods(audit),
         citation=cite_audit(audit),
         lists=lists,
@@ -85,13 +82,13 @@ def render_html(
     )
 
 
-def _provenance_table(audit: AuditResult) -> TextTable:
+def _provenance_table(audit: AuditResult) -> Table:
     rows = [
         *version_rows(audit.versions or {"trueodds": audit.version}),
         ("seed", str((audit.settings or {}).get("seed", "–"))),
         ("fingerprint of the rows", audit.data.fingerprint or "none: the rows were tallied"),
     ]
-    return TextTable("Versions and fingerprint", LABEL_AND_TEXT, tuple(rows))
+    return Table.from_entries("Versions and fingerprint", rows)
 
 
 def _mean_scale(data: AuditData) -> dict[str, str] | None:
@@ -120,14 +117,15 @@ def render_notebook_summary(facts: Mapping[str, Any], diagrams: Sequence[Diagram
     Of the diagrams the first is shown where matplotlib is installed. Nothing is loaded from any address.
     """
     audit = AuditResult.from_dict(printable_tree(facts))
-    rows = [(line.label, line.value, line.remark) for line in (*summary_lines(audit), *regret_lines(audit))]
+    lines = [*summary_lines(audit), *regret_lines(audit)]
+    texts = ([line.label for line in lines], [line.value for line in lines], [line.remark for line in lines])
     notes = [Note(code, text) for code, text in audit.notes_by_code()]
     tables = [table.without_details().head(MAX_TABLE_ROWS) for table in report_tables(audit) if table.rows]
     return frame_html(
         f"<strong>{paragraph_html(audit.verdict.sentence)}</strong>",
         paragraph_html(audit.verdict.details),
         paragraph_html(f"{audit.data.source} · {describe_size(audit.data)}", is_faint=True),
-        table_html(("", "", ""), rows, (False, False, False)),
+        format_html_table(Table("", tuple(Column("", column, "text") for column in texts))),
         _first_picture(diagrams),
         *(details_html(table.title, _text_table_html(table)) for table in tables),
         details_html(f"Notes ({len(notes)})", notes_html(notes), is_open=True) if notes else "",
@@ -143,10 +141,9 @@ def _first_picture(diagrams: Sequence[Diagram]) -> str:
         return ""
 
 
-def _text_table_html(table: TextTable) -> str:
+def _text_table_html(table: Table) -> str:
     intro = paragraph_html(table.intro, is_faint=True) if table.intro else ""
-    names, is_numeric = zip(*((column.name, column.numeric) for column in table.columns), strict=True)
     omitted = (
         paragraph_html(f"{table.n_omitted:,} more rows are in the page.", is_faint=True) if table.n_omitted else ""
     )
-    return intro + table_html(names, table.rows, is_numeric) + omitted
+    return intro + format_html_table(table) + omitted

@@ -3,30 +3,74 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from trueodds.core.errors import Note
 from trueodds.core.formatting import (
     format_boolean,
-    format_column,
     format_count,
     format_intervals,
     format_number,
     format_percent_in_text,
-    format_pvalue,
     format_pvalue_clause,
 )
 from trueodds.core.printable import printable_tree
+from trueodds.core.table import Column, Table
 from trueodds.core.text_direction import isolate_tree
+from trueodds.reports.audit_sections import AuditDiagram, AuditInterval, AuditMeasure, Section
 from trueodds.reports.html.figures import Picture, axis_names, bar_level
 from trueodds.reports.html.reliability_svg import reliability_svg, select_bins, upper_limit
 from trueodds.reports.html.rendering import render_page
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.text.diagram_tables import diagram_table
 from trueodds.reports.text.formatting import format_settings, interval_heading
-from trueodds.reports.text.result_tables import interval_mark
-from trueodds.reports.text.text_table import LABEL_AND_TEXT, TableColumn, TextTable
+from trueodds.reports.text.result_tables import ErrorMark, error_bars
 from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFacts(Section):
+    """A model of the page: its main measures and its reliability diagram."""
+
+    name: str
+    kind: str
+    fingerprint: str | None
+    measures: tuple[AuditMeasure, ...]
+    diagram: AuditDiagram
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedPair(Section):
+    """The difference of two models."""
+
+    names: tuple[str, ...]
+    difference: float | None
+    interval: AuditInterval | None
+    pvalue: float | None
+    paired: bool
+    better: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonFacts(Section):
+    """What the page has of a comparison, or of a ranking with its pairs."""
+
+    schema: str
+    version: str
+    versions: Mapping[str, str]
+    sentence: str
+    estimator: str
+    lens: str
+    models: Mapping[str, AuditMeasure]
+    pairs: tuple[ComparedPair, ...] = ()
+    order: tuple[str, ...] = ()  # of a ranking
+    level: float | None = None  # of the simultaneous intervals of a ranking
+    min_pvalue: float | None = None
+    null: str
+    settings: Mapping[str, Any]
+    notes: tuple[Note, ...] = ()
 
 
 def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> str:
@@ -47,21 +91,21 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[st
     """
     names = [model["name"] for model in models]
     comparison, models = isolate_tree(printable_tree((comparison, list(models))), printable_tree(names))
-    pairs = comparison.get("pairs") or [comparison]
-    figures = _model_figures(models)
+    facts, compared = ComparisonFacts.from_dict(comparison), [ModelFacts.from_dict(model) for model in models]
+    pairs = facts.pairs or (ComparedPair.from_dict(comparison),)
     return render_page(
         "comparison_page.html.jinja",
-        comparison=comparison,
-        title=" · ".join(model["name"] for model in models),
-        sentence=comparison["sentence"],
-        role="good" if any(pair["better"] for pair in pairs) else "plain",
-        figures=figures,
-        bar_level=bar_level([model["diagram"] for model in models]),
-        compared=_compared_error_table(comparison),
-        measures=_measure_table(models),
-        differences=_difference_table(comparison, pairs),
-        settings=_settings_table(comparison, models),
-        notes=[(note["code"], note["text"]) for note in comparison["notes"]],
+        comparison=facts,
+        title=" · ".join(model.name for model in compared),
+        sentence=facts.sentence,
+        role="good" if any(pair.better for pair in pairs) else "plain",
+        figures=_model_figures(compared),
+        bar_level=bar_level([model.diagram for model in compared]),
+        compared=_compared_error_table(facts),
+        measures=_measure_table(compared),
+        differences=_difference_table(facts, pairs),
+        settings=_settings_table(facts, compared),
+        notes=[(note.code, note.text) for note in facts.notes],
     )
 
 
@@ -92,7 +136,7 @@ def verdict_of_models(result: Comparison | Ranking) -> str:
     details = f"{subject} is {format_number(result.difference)}"
     evidence = []
     if result.interval is not None:
-        limits = format_intervals([result.interval.to_dict()])[0]
+        limits = format_intervals([result.interval])[0]
         evidence.append(f"{format_percent_in_text(result.interval.level)} confidence interval {limits}")
     if result.pvalue is not None:
         evidence.append(format_pvalue_clause(result.pvalue, result.min_pvalue))
@@ -115,109 +159,79 @@ def _describe_infinite_models(result: Comparison | Ranking) -> str:
     return ", ".join(texts)
 
 
-def _format_with_infinities(values: Sequence[float | None]) -> list[str]:
-    """Format a column of numbers with the same number of decimals; infinite ones as ∞ and −∞."""
+def _sign_infinities(values: Iterable[float | None]) -> list[float | str | None]:
+    """Return numbers with infinite ones as ∞ and −∞."""
     signs: dict[float | None, str] = {math.inf: "∞", -math.inf: "−∞"}
-    return [signs.get(value, text) for value, text in zip(values, format_column(values), strict=True)]
+    return [signs.get(value, value) for value in values]
 
 
-def _model_figures(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _model_figures(models: Sequence[ModelFacts]) -> list[dict[str, Any]]:
     """Return the picture of the reliability diagram of each model, with common axes, and the table of its numbers."""
-    bins_of_models = [select_bins(model["diagram"]["table"]) for model in models]
+    bins_of_models = [select_bins(model.diagram.table) for model in models]
     limit = max(upper_limit(bins) for bins in bins_of_models)
     figures = []
     for i, (model, bins) in enumerate(zip(models, bins_of_models, strict=True), 1):
-        axes = axis_names({"kind": model["kind"]}, model["diagram"]["lens"])
-        svg = reliability_svg(bins, f"Reliability diagram of {model['name']}", axes, limit)
-        picture = Picture(inline=svg, title=model["name"], table_id=f"numbers-{i}")
-        figures.append({"picture": picture, "table": diagram_table(model["diagram"]), "id": f"numbers-{i}"})
+        axes = axis_names(model.kind, model.diagram.lens)
+        svg = reliability_svg(bins, f"Reliability diagram of {model.name}", axes, limit)
+        picture = Picture(inline=svg, title=model.name, table_id=f"numbers-{i}")
+        figures.append({"picture": picture, "table": diagram_table(model.diagram), "id": f"numbers-{i}"})
     return figures
 
 
-def _compared_error_table(comparison: Mapping[str, Any]) -> TextTable:
+def _compared_error_table(comparison: ComparisonFacts) -> Table:
     """Return the table of the compared error of each model."""
-    estimates = list(comparison["models"].values())
+    estimates = comparison.models.values()
     columns = (
-        TableColumn("model", numeric=False),
-        TableColumn(comparison["estimator"].replace("_", " ")),
-        TableColumn(_interval_heading(estimates)),
-        TableColumn("noise floor"),
-        TableColumn("n"),
+        Column("model", list(comparison.models), "text"),
+        Column(comparison.estimator.replace("_", " "), _sign_infinities(estimate.value for estimate in estimates)),
+        _interval_column([estimate.interval for estimate in estimates]),
+        Column("noise floor", [estimate.noise_floor for estimate in estimates]),
+        Column("n", [estimate.n for estimate in estimates], "count"),
+        error_bars([ErrorMark(estimate.value, estimate.interval, estimate.noise_floor) for estimate in estimates]),
     )
-    rows = zip(
-        comparison["models"],
-        _format_with_infinities([estimate["value"] for estimate in estimates]),
-        format_intervals([estimate["interval"] for estimate in estimates]),
-        format_column([estimate["noise_floor"] for estimate in estimates]),
-        (f"{estimate['n']:,}" for estimate in estimates),
-        strict=True,
-    )
-    marks = tuple(
-        interval_mark(estimate["value"], estimate["interval"], estimate["noise_floor"]) for estimate in estimates
-    )
-    return TextTable("Compared error", columns, tuple(rows), marks=marks).without_empty_columns()
+    return Table("Compared error", columns).without_empty_columns()
 
 
-def _measure_table(models: Sequence[Mapping[str, Any]]) -> TextTable:
+def _measure_table(models: Sequence[ModelFacts]) -> Table:
     """Return the table of the main measures of each model with their intervals."""
-    entries = [(model["name"], estimate) for model in models for estimate in model["measures"]]
+    names = [model.name for model in models for _ in model.measures]
+    estimates = [estimate for model in models for estimate in model.measures]
     columns = (
-        TableColumn("model", numeric=False),
-        TableColumn("measure", numeric=False),
-        TableColumn("lens", numeric=False),
-        TableColumn("bins", numeric=False),
-        TableColumn("value"),
-        TableColumn(_interval_heading([estimate for _, estimate in entries])),
-        TableColumn("noise floor"),
+        Column("model", names, "text"),
+        Column("measure", [estimate.estimator.replace("_", " ") for estimate in estimates], "text"),
+        Column("lens", [estimate.lens for estimate in estimates], "text"),
+        Column("bins", [_describe_bins(estimate.settings) for estimate in estimates], "text"),
+        Column("value", _sign_infinities(estimate.value for estimate in estimates)),
+        _interval_column([estimate.interval for estimate in estimates]),
+        Column("noise floor", [estimate.noise_floor for estimate in estimates]),
     )
-    rows = zip(
-        (name for name, _ in entries),
-        (estimate["estimator"].replace("_", " ") for _, estimate in entries),
-        (estimate["lens"] for _, estimate in entries),
-        (_describe_bins(estimate["settings"]) for _, estimate in entries),
-        _format_with_infinities([estimate["value"] for _, estimate in entries]),
-        format_intervals([estimate["interval"] for _, estimate in entries]),
-        format_column([estimate["noise_floor"] for _, estimate in entries]),
-        strict=True,
-    )
-    return TextTable("Main measures", columns, tuple(rows)).without_empty_columns()
+    return Table("Main measures", columns).without_empty_columns()
 
 
-def _difference_table(comparison: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]]) -> TextTable:
+def _difference_table(comparison: ComparisonFacts, pairs: Sequence[ComparedPair]) -> Table:
     """Return the table of the difference between every two models."""
-    is_ranking = "order" in comparison
-    level = comparison["level"] if is_ranking else None
     columns = (
-        TableColumn("first", numeric=False),
-        TableColumn("second", numeric=False),
-        TableColumn("difference"),
-        TableColumn(_interval_heading(pairs, level)),
-        TableColumn("p"),
-        TableColumn("paired", numeric=False),
-        TableColumn("better", numeric=False),
-    )
-    rows = zip(
-        (pair["names"][0] for pair in pairs),
-        (pair["names"][1] for pair in pairs),
-        _format_with_infinities([pair["difference"] for pair in pairs]),
-        format_intervals([pair["interval"] for pair in pairs]),
-        (format_pvalue(pair["pvalue"], comparison.get("min_pvalue")) for pair in pairs),
-        (format_boolean(pair["paired"]) for pair in pairs),
-        (pair["better"] or "not established" for pair in pairs),
-        strict=True,
+        Column("first", [pair.names[0] for pair in pairs], "text"),
+        Column("second", [pair.names[1] for pair in pairs], "text"),
+        Column("difference", _sign_infinities(pair.difference for pair in pairs)),
+        _interval_column([pair.interval for pair in pairs], comparison.level if comparison.order else None),
+        Column("p", [pair.pvalue for pair in pairs], "pvalue", min_pvalue=comparison.min_pvalue),
+        Column("paired", [format_boolean(pair.paired) for pair in pairs], "text"),
+        Column("better", [pair.better or "not established" for pair in pairs], "text"),
     )
     intro = "Error of the first model minus that of the second; better is stated only if the interval excludes 0."
-    if (target := comparison["settings"].get("distance_from")) is not None:
+    if (target := comparison.settings.get("distance_from")) is not None:
         intro = intro.replace("Error", f"Distance from {format_number(target)}")
-    intro += " The intervals hold simultaneously, and the p-values are adjusted." if is_ranking else ""
-    return TextTable("Differences between models", columns, tuple(rows), intro).without_empty_columns()
+    intro += " The intervals hold simultaneously, and the p-values are adjusted." if comparison.order else ""
+    return Table("Differences between models", columns, intro).without_empty_columns()
 
 
-def _interval_heading(entries: Sequence[Mapping[str, Any]], simultaneous_level: float | None = None) -> str:
-    """Return the heading of a column of intervals, with the simultaneous level or that of the first interval."""
+def _interval_column(intervals: Sequence[AuditInterval | None], simultaneous_level: float | None = None) -> Column:
+    """Return the column of intervals; its heading has their simultaneous level, or the level of the first one."""
     if simultaneous_level is not None:
-        return f"{format_percent_in_text(simultaneous_level)} simultaneous interval"
-    return interval_heading(next((entry["interval"] for entry in entries if entry["interval"]), None))
+        return Column(f"{format_percent_in_text(simultaneous_level)} simultaneous interval", intervals, "interval")
+    level = next((interval.level for interval in intervals if interval is not None), None)
+    return Column(interval_heading(level), intervals, "interval")
 
 
 def _describe_bins(settings: Mapping[str, Any]) -> str:
@@ -230,13 +244,13 @@ def _describe_bins(settings: Mapping[str, Any]) -> str:
     return text.replace("auto", str(settings.get("bins", "auto")))
 
 
-def _settings_table(comparison: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> TextTable:
+def _settings_table(comparison: ComparisonFacts, models: Sequence[ModelFacts]) -> Table:
     """Return the table of what identifies the comparison: settings, null hypothesis, versions, seed and rows."""
     rows = [
-        ("lens", comparison["lens"]),
-        ("settings", format_settings(comparison["settings"])),
-        ("null hypothesis", comparison["null"]),
-        *version_rows(comparison["versions"]),
-        *((f"fingerprint of {model['name']}", model["fingerprint"] or "none: a tally") for model in models),
+        ("lens", comparison.lens),
+        ("settings", format_settings(comparison.settings)),
+        ("null hypothesis", comparison.null),
+        *version_rows(comparison.versions),
+        *((f"fingerprint of {model.name}", model.fingerprint or "none: a tally") for model in models),
     ]
-    return TextTable("Settings and versions", LABEL_AND_TEXT, tuple(rows))
+    return Table.from_entries("Settings and versions", rows)

@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trueodds.core.formatting import format_percent_in_text
-from trueodds.reports.audit_result import AuditRecalibration, AuditResult
+from trueodds.core.table import Column, Table
+from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import AuditData, AuditDiagram, AuditRecalibration, HeldOutDiagrams
 from trueodds.reports.html.reliability_svg import curve_svg, reliability_svg, select_bins, upper_limit
 from trueodds.reports.text.diagram_tables import diagram_table, panel_table
-from trueodds.reports.text.formatting import describe_lens, is_binary
+from trueodds.reports.text.formatting import describe_lens
 from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.recalibration import calibrator_with_parameters, format_gain_bound, format_log_loss
 from trueodds.reports.text.result_tables import class_name
-from trueodds.reports.text.text_table import TextTable
 
 MAX_PANELS = 12  # views of one diagram that are drawn; the table lists all of them
 INLINE_DIAGRAMS = ("reliability",)  # drawn as SVG elements of the page, whose bins can be pointed at
@@ -35,14 +36,14 @@ class Picture:
 
 
 def figure_entries(
-    audit: Mapping[str, Any], svgs: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
+    audit: AuditResult, svgs: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
 ) -> list[dict[str, Any]]:
     """Return what the template needs for each diagram: its texts, pictures or interactive widget, and tables.
 
     Parameters
     ----------
-    audit : mapping
-        An audit in the schema ``trueodds.audit/1``.
+    audit : AuditResult
+        The audit.
     svgs : sequence of str or None
         The SVG text of each diagram; None for diagrams that the page draws itself or shows as a widget.
     widgets : sequence of (str, str) or None
@@ -53,24 +54,24 @@ def figure_entries(
     list of dict
         Variables of the template, one dictionary per diagram.
     """
-    unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
+    unit = "label" if audit.data.kind == "multilabel" else "class"
     figures: list[dict[str, Any]] = []
-    nones = [None] * len(audit["diagrams"])  # for diagrams without an SVG or a widget
-    for diagram, svg, widget in zip(audit["diagrams"], [*svgs, *nones], [*widgets, *nones], strict=False):
-        name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
-        texts = list((diagram.get("panels") or {}).get("finding") or ())
+    nones = [None] * len(audit.diagrams)  # for diagrams without an SVG or a widget
+    for diagram, svg, widget in zip(audit.diagrams, [*svgs, *nones], [*widgets, *nones], strict=False):
+        name, lens = diagram.diagram.replace("_", " "), diagram.lens
+        texts = list((diagram.panels or {}).get("finding") or ())
         finding = texts[0] if len(texts) == 1 else ""
         alt = " ".join(f"{name}, {lens}. {finding} The numbers are in the table.".split())
-        pictures = _inline_pictures(diagram, audit["data"])
+        pictures = _inline_pictures(diagram, audit.data)
         if not pictures and svg is not None:
             pictures = [Picture(source=_svg_data_uri(svg), alt=alt)]
-        views = dict.fromkeys(diagram["table"].get("view") or ())
+        views = dict.fromkeys(diagram.table.get("view") or ())
         figures.append(
             {
                 "id": _unique_id(f"figure-{name}-{lens}", [figure["id"] for figure in figures]),
                 "name": name,
                 "lens": lens,
-                "examined": describe_lens(diagram["lens"], audit["data"]),
+                "examined": describe_lens(lens, audit.data),
                 "finding": finding,
                 "widget": widget and widget[0],
                 "pictures": pictures,
@@ -90,11 +91,12 @@ def main_pictures(audit: AuditResult, figures: Sequence[Mapping[str, Any]]) -> d
     the diagrams of all rows do not show the error of that class. `figures` are the results of `figure_entries`.
     """
     recalibration = audit.recalibration or AuditRecalibration()
-    held_out, axes = recalibration.diagrams, axis_names(audit.data)
+    held_out = recalibration.diagrams
     evidence, caption = _diagram_of_evidence(audit, figures)
     if held_out is None:
         return {"pictures": evidence, "caption": caption}
-    pairs = [(time, select_bins(held_out[time]["table"])) for time in ("before", "after")]
+    axes = axis_names(audit.data.kind, held_out.before.lens, has_votes=audit.data.votes)
+    pairs = [(time, select_bins(diagram.table)) for time, diagram in held_out.by_time.items()]
     limit = max(upper_limit(bins) for _, bins in pairs)
     pictures = [
         Picture(
@@ -106,9 +108,9 @@ def main_pictures(audit: AuditResult, figures: Sequence[Mapping[str, Any]]) -> d
     ]
     bound = format_gain_bound(recalibration)
     text = (
-        f"{_describe_correction(audit)}Each row's recalibrated probability comes from a map fitted and chosen without"
-        f" that row ({held_out['n']:,} rows); errors in their mean level cancel, so look at the shape."
-        + (f" The log loss is reduced by {bound}." if bound else "")
+        f"{_describe_correction(recalibration, held_out, audit.data)}Each row's recalibrated probability comes from a"
+        f" map fitted and chosen without that row ({held_out.n:,} rows); errors in their mean level cancel, so look at"
+        " the shape." + (f" The log loss is reduced by {bound}." if bound else "")
     )
     shows_class = any(picture.view for picture in evidence)
     if shows_class:
@@ -116,14 +118,13 @@ def main_pictures(audit: AuditResult, figures: Sequence[Mapping[str, Any]]) -> d
     return {"pictures": pictures, "caption": text}
 
 
-def _describe_correction(audit: Mapping[str, Any]) -> str:
+def _describe_correction(recalibration: AuditRecalibration, held_out: HeldOutDiagrams, data: AuditData) -> str:
     """Return a sentence on the bins of the held-out rows, before and after the recalibration.
 
     It states the bin with the largest error before, and how many bins lie outside their consistency bars.
     """
-    recalibration = audit["recalibration"]
-    before, after = (read_bins(recalibration["diagrams"][time]["table"]) for time in ("before", "after"))
-    deviation = describe_bin(largest_deviation(before), audit["data"])
+    before, after = (read_bins(diagram.table) for diagram in (held_out.before, held_out.after))
+    deviation = describe_bin(largest_deviation(before), data)
     n_before, n_after = (sum(bin_.outside for bin_ in bins) for bins in (before, after))
     counts = f"{n_before} of {len(before)} bins lie outside their consistency bars"
     verb = "does" if n_after == 1 else "do"
@@ -151,51 +152,48 @@ def _diagram_of_evidence(audit: AuditResult, figures: Sequence[Mapping[str, Any]
     return [picture], default_figure["finding"]
 
 
-def bar_level(diagrams: Sequence[Mapping[str, Any]]) -> str | None:
+def bar_level(diagrams: Sequence[AuditDiagram]) -> str | None:
     """Return the level of the consistency bars of the reliability diagrams, such as "95 %"; None if there are none."""
-    levels = [diagram["settings"]["level"] for diagram in diagrams if diagram["diagram"] in INLINE_DIAGRAMS]
+    levels = [diagram.settings["level"] for diagram in diagrams if diagram.diagram in INLINE_DIAGRAMS]
     return format_percent_in_text(levels[0]) if levels else None
 
 
-def held_out_tables(audit: Mapping[str, Any]) -> list[tuple[str, TextTable]]:
+def held_out_tables(audit: AuditResult) -> list[tuple[str, Table]]:
     """Return ("before", table) and ("after", table) of the held-out diagrams; empty without a recalibration."""
-    held_out = (audit.get("recalibration") or {}).get("diagrams")
-    if held_out is None:
-        return []
-    return [(time, diagram_table(held_out[time])) for time in ("before", "after")]
+    held_out = None if audit.recalibration is None else audit.recalibration.diagrams
+    return [] if held_out is None else [(time, diagram_table(diagram)) for time, diagram in held_out.by_time.items()]
 
 
-def row_curves(audit: Mapping[str, Any], table: TextTable, lens: str | None = None) -> list[str]:
-    """Return the SVG of the reliability curve of each row of a table, in the order of the rows.
+def add_curves(audit: AuditResult, table: Table, lens: str | None = None) -> Table:
+    """Return a table with the reliability curve of each row, unless no row has one.
 
     If `lens` is given, the rows are classes, and the curves are those of the views of its diagram. Otherwise the rows
-    are lenses. A row without a curve has an empty text; if no row has one, the list is empty.
+    are lenses. A row without a curve has an empty text.
     """
-    tables = {
-        diagram["lens"]: diagram["table"] for diagram in audit["diagrams"] if diagram["diagram"] in INLINE_DIAGRAMS
-    }
+    tables = {diagram.lens: diagram.table for diagram in audit.diagrams if diagram.diagram in INLINE_DIAGRAMS}
     if lens is None:
-        names = [column.name for column in table.columns]
-        lenses = [row[names.index("lens")] for row in table.rows] if "lens" in names else []
+        lenses = [cell for column in table.columns if column.name == "lens" for cell in column.cells]
         curves = [_single_curve(tables.get(row_lens)) for row_lens in lenses]
     else:
         bins_by_class: dict[str, list[Any]] = {}
         for row in select_bins(tables.get(lens) or {}):
             bins_by_class.setdefault(class_name(row.get("view", "")), []).append(row)
         limit = max((upper_limit(bins) for bins in bins_by_class.values()), default=1.0)
-        curves = [curve_svg(bins_by_class.get(name, ()), limit) for name in table.row_classes]
-    return curves if any(curves) else []
+        curves = [curve_svg(bins_by_class.get(row[0], ()), limit) for row in table.rows]
+    if not any(curves):
+        return table
+    columns = (*table.text_columns, Column("curve", curves, "curve"), *table.drawn_columns)
+    return replace(table, columns=columns)
 
 
-def axis_names(data: Mapping[str, Any], lens: str | None = None) -> tuple[str, str]:
+def axis_names(kind: str, lens: str, *, has_votes: bool = False) -> tuple[str, str]:
     """Return what the axes of a reliability diagram show: confidence and accuracy, or predicted and observed.
 
-    >>> axis_names({"kind": "classes"}), axis_names({"kind": "classes"}, "classwise")
+    >>> axis_names("classes", "confidence"), axis_names("classes", "classwise")
     (('confidence', 'accuracy'), ('predicted', 'observed'))
     """
-    shows_confidence = lens == "confidence" or (lens is None and not is_binary(data))  # None is the default lens
-    if shows_confidence and data["kind"] != "multilabel":
-        return "confidence", "vote share" if data.get("votes") else "accuracy"
+    if lens == "confidence" and kind != "multilabel":
+        return "confidence", "vote share" if has_votes else "accuracy"
     return "predicted", "observed"
 
 
@@ -206,23 +204,23 @@ def _single_curve(table: Mapping[str, Any] | None) -> str:
     return curve_svg(select_bins(table))
 
 
-def _inline_pictures(diagram: Mapping[str, Any], data: Mapping[str, Any]) -> list[Picture]:
+def _inline_pictures(diagram: AuditDiagram, data: AuditData) -> list[Picture]:
     """Return a picture of each of the first `MAX_PANELS` views of a reliability diagram, with common axes.
 
     The list is empty for another diagram. `data` is the description of the data.
     """
-    if diagram["diagram"] not in INLINE_DIAGRAMS:
+    if diagram.diagram not in INLINE_DIAGRAMS:
         return []
-    views = list(dict.fromkeys(diagram["table"].get("view") or ()))
-    axes = axis_names(data, diagram["lens"])
-    panels = diagram.get("panels") or {}
+    views = list(dict.fromkeys(diagram.table.get("view") or ()))
+    axes = axis_names(data.kind, diagram.lens, has_votes=data.votes)
+    panels = diagram.panels or {}
     details = dict(zip(panels.get("view") or (), panels.get("aside") or (), strict=False))
-    drawn = {view: bins for view in views[:MAX_PANELS] if (bins := select_bins(diagram["table"], view))}
+    drawn = {view: bins for view in views[:MAX_PANELS] if (bins := select_bins(diagram.table, view))}
     limit = max((upper_limit(bins) for bins in drawn.values()), default=1.0)
     pictures = []
     for view, bins in drawn.items():
         name = class_name(view) if len(views) > 1 else ""
-        label = f"Reliability diagram, {diagram['lens']}{f', {name}' if name else ''}"
+        label = f"Reliability diagram, {diagram.lens}{f', {name}' if name else ''}"
         title = f"{name}: {details[view]}" if name and view in details else name
         pictures.append(Picture(inline=reliability_svg(bins, label, axes, limit), title=title, view=name))
     return pictures

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.confirm_gain import GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, TRAINING_ROWS
 from trueodds.core.formatting import format_count, format_number, format_percent_in_text
-from trueodds.reports.audit_result import HOLM, NOT_ATTEMPTED, AuditMeasure, AuditResult
+from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import HOLM, NOT_ATTEMPTED, AuditMeasure
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.text.formatting import describe_lens
 from trueodds.reports.text.result_tables import standard_measure_label

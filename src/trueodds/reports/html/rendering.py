@@ -10,7 +10,8 @@ from typing import Any
 from trueodds.core.content_security_policy import csp_hash
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.formatting import insert_no_break_spaces
-from trueodds.reports.text.text_table import ErrorMark, TextTable
+from trueodds.core.table import Column, Table
+from trueodds.reports.text.result_tables import ErrorMark
 
 MAX_STRIP_SHARE = 0.96  # position of the largest number on the strips beside the rows, as a share of their width
 
@@ -55,7 +56,7 @@ def _load_environment() -> Any:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals |= {"strips": _interval_strips, "raw": _mark_safe}
+    environment.globals |= {"drawn_cells": _draw_cells, "raw": _mark_safe}
     environment.filters["glued"] = insert_no_break_spaces
     return environment
 
@@ -72,13 +73,21 @@ def css_percent(fraction: float) -> str:
     return f"{100 * min(max(fraction, 0.0), 1.0):.2f}%"
 
 
-def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
+def _draw_cells(table: Table) -> dict[str, Sequence[Any]]:
+    """Return the cells of the drawn columns by their kind: curves as SVG, and bars as positions on a strip."""
+    return {
+        column.kind: _interval_strips(column) if column.kind == "bar" else column.cells
+        for column in table.drawn_columns
+    }
+
+
+def _interval_strips(column: Column) -> list[dict[str, str] | None]:
     """Return error, interval and noise floor of each row as CSS positions on a strip, with a common scale.
 
     A row without an error has None.
     """
-    largest = max((mark.largest_value for mark in table.marks), default=0.0) or 1.0
-    return [_interval_strip(mark, MAX_STRIP_SHARE / largest) for mark in table.marks]
+    largest = max((mark.largest_value for mark in column.values), default=0.0) or 1.0
+    return [_interval_strip(mark, MAX_STRIP_SHARE / largest) for mark in column.values]
 
 
 def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
@@ -88,6 +97,7 @@ def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
     positions = {"value": css_percent(mark.value * scale)}
     if mark.noise_floor is not None:
         positions["floor"] = css_percent(mark.noise_floor * scale)
-    if mark.low is not None and mark.high is not None:
-        positions |= {"low": css_percent(mark.low * scale), "high": css_percent(mark.high * scale)}
+    if mark.interval is not None and mark.interval.low is not None and mark.interval.high is not None:
+        ends = {"low": mark.interval.low, "high": mark.interval.high}
+        positions |= {name: css_percent(end * scale) for name, end in ends.items()}
     return positions

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from trueodds.core.formatting import format_boolean, format_integer, format_share
-from trueodds.reports.audit_result import AuditData, AuditResult
+from trueodds.core.table import Table
+from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import AuditData
 from trueodds.reports.text.formatting import format_settings, format_value
-from trueodds.reports.text.text_table import LABEL_AND_TEXT, TextTable
 
 MAX_LISTED_CLASSES = 20  # names of classes in the description of the data
 
 
-def data_table(audit: AuditResult) -> TextTable:
+def data_table(audit: AuditResult) -> Table:
     data = audit.data
     names = data.classes
     n_unlisted = len(names) - MAX_LISTED_CLASSES
@@ -29,7 +30,7 @@ def data_table(audit: AuditResult) -> TextTable:
         ("of these, observed", format_integer(data.true_class_zeros)),
         ("resolution", data.resolution or "–"),
     ]
-    return TextTable("The data", LABEL_AND_TEXT, tuple(rows))
+    return Table.from_entries("The data", rows)
 
 
 def _mean_entries(data: AuditData) -> list[tuple[str, str]]:
@@ -45,17 +46,15 @@ def _mean_entries(data: AuditData) -> list[tuple[str, str]]:
     return [(f"{label}{weighted}", format_share(mean)) for label, mean in means]
 
 
-def settings_table(audit: AuditResult) -> TextTable:
+def settings_table(audit: AuditResult) -> Table:
     """Return the table of the settings with which every estimate, test and diagram was computed."""
     rows = [("audit", format_settings(audit.settings or {}))]
-    vote_measures = (audit.people or {"measures": ()})["measures"]
+    vote_measures = () if audit.people is None else audit.people.measures
     for measure in (*audit.measures, *vote_measures):
-        settings = dict(measure["settings"])
-        if measure["interval"]:
-            settings |= {"interval": measure["interval"]["method"], "level": measure["interval"]["level"]}
-        rows.append((f"{measure['estimator']}, {measure['lens']}", format_settings(settings)))
+        settings = dict(measure.settings)
+        if measure.interval is not None:
+            settings |= {"interval": measure.interval.method, "level": measure.interval.level}
+        rows.append((f"{measure.estimator}, {measure.lens}", format_settings(settings)))
     rows += [(f"{test.test}, {test.lens}", format_settings(test.settings)) for test in audit.tests]
-    rows += [
-        (f"{diagram['diagram']}, {diagram['lens']}", format_settings(diagram["settings"])) for diagram in audit.diagrams
-    ]
-    return TextTable("Settings", LABEL_AND_TEXT, tuple(row for row in rows if row[1] != "–"))
+    rows += [(f"{diagram.diagram}, {diagram.lens}", format_settings(diagram.settings)) for diagram in audit.diagrams]
+    return Table.from_entries("Settings", [row for row in rows if row[1] != "–"])

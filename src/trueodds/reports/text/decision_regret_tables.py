@@ -2,74 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from trueodds.core.formatting import (
-    format_column,
     format_intervals,
     format_number,
     format_pvalue,
     format_pvalue_clause,
     format_share,
 )
-from trueodds.reports.text.formatting import describe_event, interval_heading, is_binary
+from trueodds.core.table import Column, Table
+from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import AuditData
+from trueodds.reports.text.formatting import describe_event, interval_heading
 from trueodds.reports.text.summary import SummaryLine
-from trueodds.reports.text.text_table import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
 
-def regret_lines(audit: AuditDict) -> list[SummaryLine]:
+def regret_lines(audit: AuditResult) -> list[SummaryLine]:
     """Return the line of the summary on the decision regret in a list, which is empty if no costs were given."""
-    decisions = audit.get("decisions")
-    if not decisions:
+    if audit.decisions is None:
         return []
-    regret, p = decisions["regret"], decisions["test"]["pvalue"]
-    mean_costs, calibrator = regret["parts"], regret["settings"]["calibrator"].replace("_", " ")
+    regret, p = audit.decisions.regret, audit.decisions.test.pvalue
+    calibrator = regret.settings["calibrator"].replace("_", " ")
     remark = (
-        f"mean cost {format_number(mean_costs['stated'])} with these predictions, "
-        f"{format_number(mean_costs['recalibrated'])} after {calibrator} recalibration"
+        f"mean cost {format_number(regret.parts['stated'])} with these predictions, "
+        f"{format_number(regret.parts['recalibrated'])} after {calibrator} recalibration"
     )
     if p is not None:
         remark += f"; {format_pvalue_clause(p, None)}"
-    if regret["value"] <= 0:
+    if regret.value is not None and regret.value <= 0:
         return [SummaryLine("Decision regret", "none", remark)]
-    value = f"{format_number(regret['value'])} per row"
-    if p is None or p > audit["verdict"]["alpha"]:
+    value = f"{format_number(regret.value)} per row"
+    if p is None or p > audit.verdict.alpha:
         return [SummaryLine("Decision regret", f"{value}, not significant", remark)]
     return [SummaryLine("Decision regret", value, remark, "bad")]
 
 
-def regret_table(audit: AuditDict) -> TextTable:
+def regret_table(audit: AuditResult) -> Table:
     """Return the decision regret in full, and the thresholds at which the optimal action changes."""
-    decisions = audit.get("decisions")
-    if not decisions:
-        return TextTable("Decision regret", LABEL_AND_TEXT, ())
-    regret, parts = decisions["regret"], decisions["regret"]["parts"]
-    (interval,) = format_intervals([regret["interval"]])
+    if audit.decisions is None:
+        return Table.from_entries("Decision regret", ())
+    regret, parts = audit.decisions.regret, audit.decisions.regret.parts
+    (interval,) = format_intervals([regret.interval])
     rows = [
         ("mean cost with these predictions", format_number(parts["stated"])),
         ("mean cost after recalibration", format_number(parts["recalibrated"])),
-        ("calibrator", regret["settings"]["calibrator"]),
-        ("regret per row", format_number(regret["value"])),
-        (interval_heading(regret["interval"]), interval),
-        ("p (one-sided)", format_pvalue(decisions["test"]["pvalue"], None)),
+        ("calibrator", regret.settings["calibrator"]),
+        ("regret per row", format_number(regret.value)),
+        (interval_heading(None if regret.interval is None else regret.interval.level), interval),
+        ("p (one-sided)", format_pvalue(audit.decisions.test.pvalue, None)),
         ("rows whose action changes", format_share(parts["changed"])),
-        *_threshold_rows(audit),
+        *_threshold_rows(audit.data, parts),
     ]
     intro = (
         "Mean cost per row that cross-fitted recalibration saves, in the units of the costs. It is a lower bound on the"
         " full decision regret."
     )
-    return TextTable("Decision regret", LABEL_AND_TEXT, tuple(rows), intro)
+    return Table.from_entries("Decision regret", rows, intro)
 
 
-def _threshold_rows(audit: AuditDict) -> list[tuple[str, str]]:
+def _threshold_rows(data: AuditData, parts: Mapping[str, float]) -> list[tuple[str, str]]:
     """Return each change of the optimal action, with its threshold and the recalibrated event rate there.
 
     The names in the parts of the estimate are ``"threshold:a → b"`` and ``"rate there:a → b"`` for the actions a and b.
     """
-    data, parts = audit["data"], audit["decisions"]["regret"]["parts"]
-    if data["kind"] == "confidence":
+    if data.kind == "confidence":
         outcome = "accuracy"
     else:
-        outcome = f"event rate of {describe_event(data)}" if is_binary(data) else "event rate"
+        outcome = f"event rate of {describe_event(data)}" if data.is_binary else "event rate"
     rows = []
     for name in parts:
         if name.startswith("threshold:"):
@@ -79,16 +79,14 @@ def _threshold_rows(audit: AuditDict) -> list[tuple[str, str]]:
     return rows
 
 
-def action_table(audit: AuditDict) -> TextTable:
+def action_table(audit: AuditResult) -> Table:
     """Return the share of rows for which each action is optimal under the predictions, and the regret of these rows."""
-    parts = (audit.get("decisions") or {"regret": {"parts": {}}})["regret"]["parts"]
+    parts = {} if audit.decisions is None else audit.decisions.regret.parts
     actions = [name.removeprefix("action:") for name in parts if name.startswith("action:")]
-    columns = (TableColumn("action", numeric=False), TableColumn("rows"), TableColumn("regret per row"))
-    rows = zip(
-        actions,
-        (format_share(parts[f"called for:{action}"]) for action in actions),
-        format_column([parts[f"action:{action}"] for action in actions]),
-        strict=True,
+    columns = (
+        Column("action", actions, "text"),
+        Column("rows", [parts[f"called for:{action}"] for action in actions], "percent"),
+        Column("regret per row", [parts[f"action:{action}"] for action in actions]),
     )
     intro = "By the optimal action under these predictions. The regrets add up to that of all rows."
-    return TextTable("Regret by action", columns, tuple(rows), intro)
+    return Table("Regret by action", columns, intro)

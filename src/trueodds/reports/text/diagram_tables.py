@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trueodds.core.formatting import format_column, format_decimals, format_pvalue
+from trueodds.core.formatting import format_decimals
+from trueodds.core.table import Column, Table
+from trueodds.reports.audit_sections import AuditDiagram
 from trueodds.reports.text.formatting import format_value
 from trueodds.reports.text.result_tables import class_name
-from trueodds.reports.text.text_table import TableColumn, TextTable
 
 MAX_DIAGRAM_ROWS = 2000  # rows of the table of a diagram on the page; the JSON has all of them
 # Texts and axis limits in the panels of a diagram, which are not listed as numbers. Names of classes at the corners of
@@ -41,44 +42,42 @@ _FIRST_COLUMNS = (
 _LAST_COLUMNS = ("distance", "statistic", "df", "distribution", "bin", "cell", "low", "high", "share", "weight")
 
 
-def diagram_table(diagram: Mapping[str, Any], unit: str = "class") -> TextTable:
+def diagram_table(diagram: AuditDiagram, unit: str = "class") -> Table:
     """Return the numbers of a diagram as a table with a row per bin or cell.
 
     Rows beyond MAX_DIAGRAM_ROWS are counted in `n_omitted`.
 
     Parameters
     ----------
-    diagram : mapping
-        A diagram as a JSON object.
+    diagram : AuditDiagram
+        The numbers of the diagram.
     unit : {"class", "label"}, default="class"
         What a view of the diagram is called.
 
     Returns
     -------
-    TextTable
+    Table
         The table, with predicted and observed in the first columns.
     """
-    return _numbers_table("Numbers of the diagram", diagram["table"], _class_names_by_number(diagram), unit)
+    return _numbers_table("Numbers of the diagram", diagram.table, _class_names_by_number(diagram), unit)
 
 
-def panel_table(diagram: Mapping[str, Any], unit: str = "class") -> TextTable:
+def panel_table(diagram: AuditDiagram, unit: str = "class") -> Table:
     """Return the numbers of a diagram that belong to a panel, such as its p-value, as a table with a row per panel.
 
     The parameters are those of `diagram_table`.
     """
-    columns = {
-        name: values for name, values in (diagram.get("panels") or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)
-    }
+    columns = {name: values for name, values in (diagram.panels or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)}
     return _numbers_table("Numbers of the panels", columns, _class_names_by_number(diagram), unit)
 
 
-def _class_names_by_number(diagram: Mapping[str, Any]) -> dict[str, str]:
+def _class_names_by_number(diagram: AuditDiagram) -> dict[str, str]:
     """Return the names of the classes of a simplex or tetrahedron by number, "0" to "3"; empty for other diagrams."""
-    columns = (diagram.get("panels") or {}).items()
+    columns = (diagram.panels or {}).items()
     return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
 
 
-def _numbers_table(title: str, columns: Mapping[str, Any], class_names: Mapping[str, str], unit: str) -> TextTable:
+def _numbers_table(title: str, columns: Mapping[str, Any], class_names: Mapping[str, str], unit: str) -> Table:
     """Return columns of numbers as a table.
 
     Columns are left out if they hold no list, if they are empty, and if they are weights that equal the counts. The
@@ -86,19 +85,13 @@ def _numbers_table(title: str, columns: Mapping[str, Any], class_names: Mapping[
     """
     shown = {name: values for name, values in columns.items() if isinstance(values, list)}
     views = [class_name(view) for view in shown.pop("view", ())]
-    row_classes = tuple(views) if len(set(views)) > 1 else ()  # the heading of the diagram names a single view
     if shown.get("weight") == shown.get("n"):
         shown.pop("weight", None)
     shown = {name: shown[name] for name in sorted(shown, key=_column_position)}
-    if row_classes:
-        shown = {unit: list(row_classes), **shown}
-    headings = tuple(
-        TableColumn(_column_heading(name, class_names), numeric=not any(isinstance(value, str) for value in values))
-        for name, values in shown.items()
-    )
-    cells_by_column = [_format_cells(name, values) for name, values in shown.items()]
-    rows = tuple(zip(*cells_by_column, strict=True))
-    return TextTable(title, headings, rows, row_classes=row_classes).without_empty_columns().head(MAX_DIAGRAM_ROWS)
+    if len(set(views)) > 1:  # the heading of the diagram names a single view
+        shown = {unit: views, **shown}
+    table_columns = (_make_column(name, _column_heading(name, class_names), values) for name, values in shown.items())
+    return Table(title, tuple(table_columns)).without_empty_columns().head(MAX_DIAGRAM_ROWS)
 
 
 def _column_position(name: str) -> int:
@@ -130,14 +123,18 @@ def _column_heading(name: str, class_names: Mapping[str, str]) -> str:
     return _COLUMN_HEADINGS.get(name, name.replace("_", " "))
 
 
-def _format_cells(name: str, column: list[Any]) -> list[str]:
-    """Return the cells of a column as text: p-values, expected counts, and numbers with the same decimals."""
+def _make_column(name: str, heading: str, values: list[Any]) -> Column:
+    """Return a column of the kind that its name and its values tell."""
+    if any(isinstance(value, str) for value in values):
+        return Column(heading, [_format_single(value) for value in values], "text")
     if "pvalue" in name or name == "holm":
-        return [format_pvalue(value) for value in column]
+        return Column(heading, values, "pvalue")
     if name == "bins_by_chance":
-        return ["–" if value is None else f"{value:.1f}" for value in column]
-    if all(value is None or isinstance(value, float) for value in column):
-        return format_column(column)
-    return [
-        format_decimals(value) if value is None or isinstance(value, float) else format_value(value) for value in column
-    ]
+        return Column(heading, ["–" if value is None else f"{value:.1f}" for value in values])
+    if all(value is None or isinstance(value, float) for value in values):
+        return Column(heading, values)
+    return Column(heading, [_format_single(value) for value in values])
+
+
+def _format_single(value: Any) -> str:
+    return format_decimals(value) if value is None or isinstance(value, float) else format_value(value)

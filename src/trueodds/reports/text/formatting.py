@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trueodds.core.formatting import (
@@ -13,6 +13,7 @@ from trueodds.core.formatting import (
     format_number,
     format_percent_in_text,
 )
+from trueodds.reports.audit_sections import AuditData, AuditMeasure
 
 
 def format_value(value: Any) -> str:
@@ -42,61 +43,65 @@ _LENS_DESCRIPTIONS = {
 }
 
 
-def describe_lens(lens: str, data: Mapping[str, Any]) -> str:
+def describe_lens(lens: str, data: AuditData) -> str:
     """Return what a lens examines, in words; for two classes it names the second one.
 
-    >>> describe_lens("positive", {"classes": ["no", "rain"]}), describe_lens("canonical", {})
+    >>> data = AuditData(source="", n=9, k=2, kind="classes", classes=("no", "rain"))
+    >>> describe_lens("positive", data), describe_lens("canonical", data)
     ('P(rain)', 'the whole probability vector')
-    >>> describe_lens("classwise", {"kind": "multilabel"})
-    'each label'
     """
-    if lens == "classwise" and data.get("kind") == "multilabel":
+    if lens == "classwise" and data.kind == "multilabel":
         return "each label"
-    if lens == "positive" and len(data.get("classes") or ()) == 2:
-        return f"P({data['classes'][1]})"
+    if lens == "positive" and len(data.classes) == 2:
+        return f"P({data.classes[1]})"
     return _LENS_DESCRIPTIONS.get(lens, "")
 
 
-def interval_heading(interval: Mapping[str, Any] | None) -> str:
+def interval_heading(level: float | None) -> str:
     """Return what an interval is called: "interval", after its confidence level if it is known.
 
-    >>> interval_heading({"level": 0.95}), interval_heading(None)
+    >>> interval_heading(0.95), interval_heading(None)
     ('95 % interval', 'interval')
     """
-    return "interval" if interval is None else f"{format_percent_in_text(interval['level'])} interval"
+    return "interval" if level is None else f"{format_percent_in_text(level)} interval"
 
 
-def describe_size(data: Mapping[str, Any]) -> str:
+def shared_interval_heading(measures: Iterable[AuditMeasure]) -> str:
+    """Return the heading of a column of intervals, with their level if they share one."""
+    levels = {measure.interval.level for measure in measures if measure.interval is not None}
+    return interval_heading(levels.pop() if len(levels) == 1 else None)
+
+
+def describe_size(data: AuditData) -> str:
     """Return the number of rows and classes, and whether probabilities were computed from logits or log odds.
 
-    >>> describe_size({"n": 1000, "k": 3, "kind": "classes", "logits": "logits"})
+    >>> describe_size(AuditData(source="", n=1000, k=3, kind="classes", logits="logits"))
     '1,000 rows · 3 classes · probabilities computed from logits'
     """
     nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
     scores = {"log odds": " · scores read as log odds", "logits": " · probabilities computed from logits"}
     return (
-        f"{format_count(data['n'], 'row')} · {format_count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
-        f"{scores.get(data.get('logits') or '', '')}"
+        f"{format_count(data.n, 'row')} · {format_count(data.k, *nouns.get(data.kind, ('class', 'classes')))}"
+        f"{scores.get(data.logits or '', '')}"
     )
 
 
-def format_sample_size(data: Mapping[str, Any]) -> str:
+def format_sample_size(data: AuditData) -> str:
     """Format the number of independent units: clusters, or rows.
 
-    >>> format_sample_size({"n": 900, "clusters": 4}), format_sample_size({"n": 12, "clusters": None})
-    ('4 clusters', '12 rows')
+    >>> format_sample_size(AuditData(source="", n=900, k=2, kind="classes", clusters=4))
+    '4 clusters'
     """
-    clusters = data.get("clusters")
-    return format_count(data["n"], "row") if clusters is None else format_count(clusters, "cluster")
+    return format_count(data.n_units, "row" if data.clusters is None else "cluster")
 
 
-def format_row_count(data: Mapping[str, Any]) -> str:
+def format_row_count(data: AuditData) -> str:
     """Format the number of rows behind a mean or a share, and whether it is weighted.
 
-    >>> format_row_count({"n": 1500, "weighted": True}), format_row_count({"n": 1, "weighted": False})
-    ('weighted, 1,500 rows', '1 row')
+    >>> format_row_count(AuditData(source="", n=1500, k=2, kind="classes", weighted=True))
+    'weighted, 1,500 rows'
     """
-    return f"{'weighted, ' if data.get('weighted') else ''}{format_count(data['n'], 'row')}"
+    return f"{'weighted, ' if data.weighted else ''}{format_count(data.n, 'row')}"
 
 
 def covers_unit_interval(low: float | None, high: float | None) -> bool:
@@ -107,16 +112,11 @@ def covers_unit_interval(low: float | None, high: float | None) -> bool:
     return (low is None or low <= 0) and (high is None or high >= 1)
 
 
-def describe_event(data: Mapping[str, Any]) -> str:
+def describe_event(data: AuditData) -> str:
     """Return the second of two classes in a sentence; a number is preceded by the word class.
 
-    >>> describe_event({"classes": ["0", "1"]}), describe_event({"classes": ["dry", "rain"]})
-    ('class 1', 'rain')
+    >>> describe_event(AuditData(source="", n=9, k=2, kind="classes", classes=("0", "1")))
+    'class 1'
     """
-    name = data["classes"][1]
+    name = data.classes[1]
     return f"class {name}" if name.replace(".", "", 1).isdigit() else name
-
-
-def is_binary(data: Mapping[str, Any]) -> bool:
-    """Return whether the data have two classes, so that one probability is predicted."""
-    return data.get("event_rate") is not None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trueodds.core.formatting import format_distinct_percents
-from trueodds.reports.text.formatting import is_binary
+from trueodds.reports.audit_sections import AuditData
 
 MIN_BIN_ROWS = 10  # smallest number of rows of a bin that may be selected
 
@@ -47,15 +47,16 @@ def largest_deviation(bins: Sequence[Bin], center: float = 0.0, sign: int = 0) -
     return max(candidates, key=lambda bin_: bin_.n * abs(bin_.deviation), default=None)
 
 
-def describe_bin(bin_: Bin | None, data: Mapping[str, Any]) -> str:
+def describe_bin(bin_: Bin | None, data: AuditData) -> str:
     """Return the mean prediction and the outcome rate of a bin in words; empty without a bin, and for votes.
 
-    >>> describe_bin(Bin(986, 0.011, 0.122, True), {"event_rate": 0.48})
+    >>> data = AuditData(source="", n=9999, k=2, kind="classes", event_rate=0.48)
+    >>> describe_bin(Bin(986, 0.011, 0.122, True), data)
     '986 rows predicted at 1.1 % on average have an event rate of 12.2 %'
     """
-    if bin_ is None or data.get("votes"):
+    if bin_ is None or data.votes:
         return ""
     predicted, observed = format_distinct_percents(bin_.mean_prediction, bin_.outcome_rate)
-    if is_binary(data):
+    if data.is_binary:
         return f"{bin_.n:,} rows predicted at {predicted} on average have an event rate of {observed}"
     return f"{bin_.n:,} rows with mean confidence {predicted} are right {observed} of the time"

@@ -13,7 +13,6 @@ from trueodds.calibrators.confirm_gain import (
     TRAINING_ROWS,
 )
 from trueodds.core.formatting import (
-    format_column,
     format_count,
     format_integer,
     format_number,
@@ -23,15 +22,15 @@ from trueodds.core.formatting import (
     format_share,
     with_minus_signs,
 )
-from trueodds.reports.audit_result import (
+from trueodds.core.table import Column, Table
+from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import (
     NOT_ATTEMPTED,
     AuditCandidate,
     AuditData,
     AuditRecalibration,
-    AuditResult,
 )
 from trueodds.reports.text.formatting import format_value
-from trueodds.reports.text.text_table import LABEL_AND_TEXT, TableColumn, TextTable
 
 LOG_LOSS_TOLERANCE = 1e-9  # nats per row by which the log losses of equivalent candidates may differ by rounding
 # Predictions are called hardly better than a constant if their log loss is at least this share of that of the constant.
@@ -160,32 +159,25 @@ def describe_changed_classes(recalibration: AuditRecalibration, data: AuditData,
     return f"{text}, {label} {f'stays {old}' if old == new else f'changes from {old} to {new} (cross-fitted)'}"
 
 
-def candidate_table(audit: AuditResult) -> TextTable:
+def candidate_table(audit: AuditResult) -> Table:
     recalibration = audit.recalibration or AuditRecalibration()
     entries = recalibration.candidates
     has_classes = audit.data.kind != "confidence"  # else a row has no predicted class that could change
+    parameters = ["–" if entry.parameters is None else format_value(entry.parameters) for entry in entries]
     columns = (
-        TableColumn("method", numeric=False),
-        TableColumn("parameters", numeric=False, detail=True),
-        TableColumn("log loss"),
-        TableColumn("brier", detail=True),
-        TableColumn("difference"),
-        TableColumn("standard error"),
-        TableColumn("changed classes"),
-        TableColumn("accuracy change", detail=True),
-        TableColumn("", numeric=False),
-    )
-    rows = zip(
-        (candidate.method for candidate in entries),
-        ("–" if candidate.parameters is None else format_value(candidate.parameters) for candidate in entries),
-        *(
-            format_column([candidate.get(name) for candidate in entries])
-            for name in ("log_loss", "brier", "difference", "se")
+        Column("method", [entry.method for entry in entries], "text"),
+        Column("parameters", parameters, "text", is_detail=True),
+        Column("log loss", [entry.log_loss for entry in entries]),
+        Column("brier", [entry.brier for entry in entries], is_detail=True),
+        Column("difference", [entry.difference for entry in entries]),
+        Column("standard error", [entry.se for entry in entries]),
+        Column("changed classes", [entry.label_flips if has_classes else None for entry in entries], "count"),
+        Column(
+            "accuracy change",
+            [_format_signed(entry.accuracy_change if has_classes else None) for entry in entries],
+            is_detail=True,
         ),
-        (format_integer(candidate.label_flips if has_classes else None) for candidate in entries),
-        (_format_signed(candidate.accuracy_change if has_classes else None) for candidate in entries),
-        (_candidate_status(candidate, recalibration) for candidate in entries),
-        strict=True,
+        Column("", [_candidate_status(entry, recalibration) for entry in entries], "text"),
     )
     intro = (
         "Cross-validated scores: each candidate is evaluated on rows that it was not fitted to. Difference: mean log"
@@ -211,7 +203,7 @@ def candidate_table(audit: AuditResult) -> TextTable:
             " A dash: dropped early, because the candidate was clearly worse than the best, or more complex than the"
             " chosen one and no better; its log loss is that of the first fits, to fewer rows."
         )
-    return TextTable("Candidate calibrators", columns, tuple(rows), intro).without_empty_columns()
+    return Table("Candidate calibrators", columns, intro).without_empty_columns()
 
 
 def _candidate_status(candidate: AuditCandidate, recalibration: AuditRecalibration) -> str:
@@ -275,11 +267,11 @@ _GAIN_SUBJECTS = {
 }
 
 
-def recalibration_table(audit: AuditResult) -> TextTable:
+def recalibration_table(audit: AuditResult) -> Table:
     """Return the table of the chosen calibrator, evaluated on rows that were used neither to fit nor to choose it."""
     recalibration = audit.recalibration
     if recalibration is None:
-        return TextTable("Recalibration", LABEL_AND_TEXT, ())
+        return Table.from_entries("Recalibration", ())
     chosen, applied = recalibration.chosen, recalibration.applied
     entries = [
         ("chosen", chosen or "–"),
@@ -294,14 +286,13 @@ def recalibration_table(audit: AuditResult) -> TextTable:
         ("weight of the uniform distribution mixed in", format_number(recalibration.mixing)),
         ("minimum probability in a logarithm", format_number(recalibration.min_prob)),
     ]
-    known_entries = tuple(entry for entry in entries if entry[1] != "–")
-    return TextTable("Recalibration", LABEL_AND_TEXT, known_entries)
+    return Table.from_entries("Recalibration", [entry for entry in entries if entry[1] != "–"])
 
 
 def _gain_entries(recalibration: AuditRecalibration) -> list[tuple[str, str]]:
     limit = "confidence limit"
     if recalibration.alpha is not None:
-        limit = f"{format_percent_in_text(1 - recalibration['alpha'])} confidence limit"
+        limit = f"{format_percent_in_text(1 - recalibration.alpha)} confidence limit"
     gain, gain_percent = format_number(recalibration.gain), recalibration.gain_percent
     detectable = format_number(recalibration.detectable_gain)
     return [

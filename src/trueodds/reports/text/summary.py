@@ -18,7 +18,8 @@ from trueodds.core.formatting import (
     with_minus_signs,
 )
 from trueodds.hypotests.group_status import MAX_NAMED_GROUPS
-from trueodds.reports.audit_result import (
+from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import (
     HOLM,
     NOT_ATTEMPTED,
     AmongGroups,
@@ -26,7 +27,6 @@ from trueodds.reports.audit_result import (
     AuditInterval,
     AuditMeasure,
     AuditRecalibration,
-    AuditResult,
 )
 from trueodds.reports.text.formatting import (
     covers_unit_interval,
@@ -138,7 +138,7 @@ def _accuracy_line(audit: AuditResult) -> SummaryLine:
     mean = "weighted mean" if data.weighted else "mean"
     remark = f"predicted class, {mean} of {format_count(data.n, 'row')}"
     if audit.people:
-        remark += f"; it is the majority class in {format_share(audit.people['majority']['named'])}"
+        remark += f"; it is the majority class in {format_share(audit.people.majority.named)}"
     return SummaryLine("Vote share", format_share(data.accuracy), remark)
 
 
@@ -147,7 +147,7 @@ def _coverage_lines(audit: AuditResult) -> list[SummaryLine]:
 
     The share is read from the notes on questions without an answer, and on answers without a confidence.
     """
-    texts = [note["text"] for note in audit.notes if note["code"] in _COVERAGE_CODES]
+    texts = [note.text for note in audit.notes if note.code in _COVERAGE_CODES]
     matches = [match for text in texts if (match := _COVERAGE_PATTERN.search(text))]
     if not matches:
         return []
@@ -283,7 +283,7 @@ def _reason_not_attempted(recalibration: AuditRecalibration) -> str:
     if not recalibration.notes:
         return "see the notes"
     note = recalibration.notes[0]
-    clause = IMPLAUSIBLE_DATA_TEXTS.get(note["code"], note["text"]).partition(". ")[0].rstrip(".")
+    clause = IMPLAUSIBLE_DATA_TEXTS.get(note.code, note.text).partition(". ")[0].rstrip(".")
     return clause[:1].lower() + clause[1:]
 
 
@@ -310,7 +310,7 @@ def _unexamined_group_lines(audit: AuditResult) -> list[SummaryLine]:
     unexamined = audit.unexamined_groups
     if not unexamined:
         return []
-    names = [group["label"] for group in unexamined[:MAX_NAMED_GROUPS]]
+    names = [group.label for group in unexamined[:MAX_NAMED_GROUPS]]
     names += [f"{len(unexamined) - MAX_NAMED_GROUPS:,} more"] if len(unexamined) > MAX_NAMED_GROUPS else []
     value = f"{len(audit.groups):,} of {len(audit.groups) + len(unexamined):,}"
     return [SummaryLine("Groups examined", value, f"not examined: {', '.join(names)}", "bad")]

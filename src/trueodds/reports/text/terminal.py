@@ -8,13 +8,13 @@ from typing import Any
 
 from trueodds.core.formatting import insert_no_break_spaces
 from trueodds.core.printable import printable_tree
-from trueodds.core.table import TEXT_WIDTH, display_width, layout_table, shorten_middle
+from trueodds.core.table import TEXT_WIDTH, Table, display_width, layout_table, shorten_middle
 from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import AuditData
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
 from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
 from trueodds.reports.text.formatting import describe_size
 from trueodds.reports.text.summary import SummaryLine, brief_lines, summary_lines
-from trueodds.reports.text.text_table import TextTable
 
 TextStyle = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 DEFAULT_WIDTH = TEXT_WIDTH  # columns of text
@@ -47,7 +47,7 @@ def render_text(facts: Mapping[str, Any], width: int | None = None, style: TextS
     paint = style or _plain_text
     blocks = [
         _format_verdict(audit, width, paint),
-        "\n".join(paint(line, "dim") for line in _wrap(_data_text(audit["data"]), width)),
+        "\n".join(paint(line, "dim") for line in _wrap(_data_text(audit.data), width)),
         _format_summary([*summary_lines(audit), *regret_lines(audit)], width, paint),
     ]
     blocks += [
@@ -80,11 +80,11 @@ def render_brief(facts: Mapping[str, Any], width: int | None = None, style: Text
     audit = AuditResult.from_dict(printable_tree(facts))
     width = max(MIN_WIDTH, width or DEFAULT_WIDTH)
     paint = style or _plain_text
-    lines = [SummaryLine("Data", _data_text(audit["data"])), *brief_lines(audit)]
+    lines = [SummaryLine("Data", _data_text(audit.data)), *brief_lines(audit)]
     return _join_blocks([_format_verdict(audit, width, paint), _format_summary(lines, width, paint)])
 
 
-def report_tables(audit: AuditResult) -> list[TextTable]:
+def report_tables(audit: AuditResult) -> list[Table]:
     """Return the tables of the report in order, also the empty ones."""
     return [
         result_tables.score_table(audit),
@@ -110,9 +110,9 @@ def _format_verdict(audit: AuditResult, width: int, paint: TextStyle) -> str:
     return "\n".join(headline + _wrap(audit.verdict.details, width))
 
 
-def _data_text(data: Mapping[str, Any]) -> str:
+def _data_text(data: AuditData) -> str:
     """Return the name of the data and their size in one line."""
-    return f"{data['source']} · {describe_size(data)}"
+    return f"{data.source} · {describe_size(data)}"
 
 
 def _join_blocks(blocks: list[str]) -> str:
@@ -163,15 +163,14 @@ def _format_summary(summary: list[SummaryLine], width: int, paint: TextStyle) ->
     return "\n".join(text_lines)
 
 
-def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH) -> str:
+def _format_table(table: Table, paint: TextStyle, width: int = DEFAULT_WIDTH) -> str:
     """Format a table with numbers right-aligned and names left-aligned; long names are shortened in the middle.
 
-    >>> from trueodds.reports.text.text_table import TableColumn
-    >>> columns = (TableColumn("score", numeric=False), TableColumn("value"))
-    >>> print(_format_table(TextTable("Scores", columns, (("brier", "0.1"),)), _plain_text))
+    >>> from trueodds.core.table import Column
+    >>> print(_format_table(Table("Scores", (Column("score", ["brier"], "text"), Column("value", [0.1]))), _plain_text))
     Scores
-      score  value
-      brier    0.1
+      score   value
+      brier  0.1000
     """
     title = paint(table.title, "title")
     has_headings = any(column.name for column in table.columns)
@@ -180,8 +179,7 @@ def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH
     lines = [title]
     if table.intro:
         lines += [paint(f"  {line}", "dim") for line in _wrap(table.intro, width - 2)]
-    headings, is_numeric = zip(*((column.name, column.numeric) for column in table.columns), strict=True)
-    for number, block in enumerate(layout_table(headings, table.rows, is_numeric, width - 2)):
+    for number, block in enumerate(layout_table(table, width - 2)):
         if number > 0:  # the table is too wide, and its other columns follow below
             lines.append("")
         lines += ["  " + paint(line, "dim") for line in block.heading]
@@ -192,7 +190,7 @@ def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH
     return "\n".join(lines)
 
 
-def _format_entries(table: TextTable, width: int) -> list[str]:
+def _format_entries(table: Table, width: int) -> list[str]:
     """Return the lines of a table of labels and texts: the labels in a column, and the wrapped texts beside them."""
     rows = [(shorten_middle(name, _MAX_LABEL_WIDTH), value) for name, value in table.rows]
     label_width = max(display_width(name) for name, _ in rows) + 2

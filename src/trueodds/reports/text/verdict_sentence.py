@@ -17,12 +17,12 @@ from trueodds.core.formatting import (
     with_minus_signs,
 )
 from trueodds.core.printable import to_printable
-from trueodds.reports.audit_result import (
+from trueodds.reports.audit_result import AuditResult
+from trueodds.reports.audit_sections import (
     NOT_ATTEMPTED,
     AuditData,
     AuditInterval,
     AuditRecalibration,
-    AuditResult,
 )
 from trueodds.reports.text.formatting import covers_unit_interval, format_sample_size
 from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
@@ -232,7 +232,7 @@ def _describe_example(audit: AuditResult) -> str:
 
     It is empty without a bin outside its consistency bar.
     """
-    bins, state = audit.diagrams[0]["table"], audit.verdict.state
+    bins, state = audit.diagrams[0].table, audit.verdict.state
     if "outside" not in bins or not audit.is_default_error_established:
         return ""
     if audit.level is None and audit.data.event_rate is not None:
@@ -362,7 +362,7 @@ def _implausible_data_sentence(audit: AuditResult) -> str:
     """
     notes = [*audit.notes, *(() if audit.recalibration is None else audit.recalibration.notes)]
     notes += [note for measure in audit.measures if measure.estimator == "ece" for note in measure.notes]
-    codes = {note["code"] for note in notes}
+    codes = {note.code for note in notes}
     if "TN164" in codes:  # which states the cause of TN163
         codes.discard("TN163")
     return " ".join(text for code, text in (IMPLAUSIBLE_DATA_TEXTS | DOUBTFUL_DATA_TEXTS).items() if code in codes)

@@ -51,6 +51,8 @@ VALUES: dict[Registry, dict[str, dict[str, list[Any]]]] = {
         },
         "kde_mixnmatch": {"order": [0, 0.5, np.inf, float("nan"), "1", True]},
         "corp": {"score": ["spherical", "Brier", 1, None, ["brier"]]},
+        "calibration_intercept": {"min_prob": [0.6, -1, True]},
+        "calibration_slope": {"min_prob": [0.6, -1, True]},
         "brier": {"decomposition": ["murphey", "corp", 3]},
         "log_loss": {"decomposition": ["murphy"]},
         "entce": {"signed": ["yes", 1], "base": [10, "nats"], "correction": ["chao"]},

@@ -34,7 +34,7 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     assert verdict["state"] == "overconfident"
     assert verdict["rejected"]
     assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - RECALIBRATION_WEIGHT))
-    assert verdict["sentence"].startswith("Overconfident (slope ")
+    assert verdict["sentence"].startswith("Overconfident: predicts ")
     assert "Calibration rejected (family-wise p ≤ 0.0053)" in verdict["details"]
     assert "confirmed by cross-fitting on these rows" in verdict["details"]
     fix = overconfident.to_dict()["recalibration"]
@@ -244,7 +244,7 @@ def test_votes_agree_and_are_not_right():
     P = rng.dirichlet(np.full(3, 0.3), 400)
     votes = rng.multinomial(8, 0.5 * P + 0.5 / 3)
     sentence = to.audit(to.Predictions(votes, P), resamples=99).verdict["sentence"]
-    assert re.match(r"Overconfident \(slope .*\): predicts \d+ % on average, \d+ % of the votes agree\.", sentence)
+    assert re.match(r"Overconfident: predicts \d+ % on average, \d+ % of the votes agree\.", sentence)
     two = to.audit(to.Predictions(votes[:, :2] + [0, 1], P[:, :1] * [[0, 1]] + [[1, 0]] * (1 - P[:, :1])), resamples=99)
     assert "share of votes" in two.verdict["sentence"]
 

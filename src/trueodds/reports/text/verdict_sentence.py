@@ -172,16 +172,14 @@ def _describe_means(data: AuditData) -> str:
 def _describe_level_and_spread(audit: AuditResult) -> str:
     """Return the direction of the level and then that of the spread, each with its measure in parentheses.
 
-    A spread of the same direction as the level of confidences needs no word of its own: its measure follows the level.
+    A spread of the same direction as the level of confidences is left out, because it adds nothing.
     """
     level, spread, ratio, text = audit.level, audit.spread, "", ""
     if level:
         ratio = _format_measure(audit, "observed_to_expected")
         text = _with_degree(level, audit.is_level_slight) + ratio
     slope = _format_measure(audit, "calibration_slope", with_level=not ratio)
-    if spread and level and _SPREADS.get(level) == spread:
-        text += slope
-    elif spread:
+    if spread and not (level and _SPREADS.get(level) == spread):
         spread = _with_degree(spread, audit.is_spread_slight)
         joint = "" if not level else " and " if audit.data.is_binary else ", yet as a whole "
         text += f"{joint}{spread}{slope}"

@@ -177,6 +177,55 @@ def test_straight_lines_between_two_hundred_scores_move_the_fourth_digit_at_most
     assert IntegratedIndex().value(View(*reference_rows("c2"))) == pytest.approx(DIRECT["c2"][0], rel=1e-7)
 
 
+# Cells
+
+
+@pytest.mark.parametrize("name", ["loess", "lowess"])
+def test_cells_of_scores_move_a_curve_by_less_than_a_hundredth_of_its_size(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A cell holds at most 1/128 of the rows and of the range, so a row's weight in a window of .66 of the rows changes
+    # by about 1/64 of itself and with random signs: far less than a hundredth of the curve.
+    rng = np.random.default_rng(3)
+    p = rng.beta(0.5, 12, 4000)
+    residuals = (rng.random(4000) < p**1.2) - p
+    order = np.argsort(p)
+    by_scores = curve(name, p)[0](residuals[order] / 4000)
+    monkeypatch.setattr(local_regression, "MAX_CELLS", 256)
+    cells = curve(name, p)[0]
+    assert 128 < len(cells.weights) <= 256
+    by_cells = cells(residuals[order] / 4000)
+    assert np.abs(by_cells - by_scores).mean() < 1e-2 * np.abs(by_scores).mean()
+    s = p[order]
+    assert cells((0.3 - 2 * s) / 4000) == pytest.approx(0.3 - 2 * s, abs=1e-12)  # straight lines are still exact
+    monkeypatch.setattr(local_regression, "MAX_CELLS", 4000)
+    assert np.array_equal(curve(name, p)[0](residuals[order] / 4000), by_scores)
+
+
+def test_a_window_in_cells_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two cuts by weight, at 0 and at .5, in which the middle of the weight lies, and two by score, at 0 and at 1.
+    s = np.array([0, 0.01, 0.5, 0.99, 1.0])
+    monkeypatch.setattr(local_regression, "MAX_CELLS", 4)
+    assert local_regression._cell_starts(s, np.full(5, 0.2)).tolist() == [0, 2, 4]
+    half_widths = local_regression._half_widths(s, np.arange(6) / 5, np.arange(5), 0.5)
+    # Three of five rows hold more than half of the weight: 0, .01 and .5 around 0 and .01, and .5, .99 and 1 above.
+    assert half_widths == pytest.approx([0.5, 0.49, 0.49, 0.49, 0.5], rel=1e-14)
+
+
+@pytest.mark.parametrize("estimator_type", FAMILY)
+def test_a_score_of_most_of_many_rows_is_a_window_by_itself(estimator_type: type[IntegratedIndex]) -> None:
+    # 80 % of the rows at .5 make up each window of that score: the curve there is their mean, .25 from .5.
+    rng = np.random.default_rng(0)
+    p = np.concatenate([np.full(80_000, 0.5), rng.random(20_000)])
+    residuals = np.where(p == 0.5, -0.25, 0.0)
+    fit, counts = curve("loess", p)
+    s = np.unique(p)
+    value = fit(np.where(s == 0.5, -0.25, 0.0) * counts / len(p))[np.searchsorted(s, 0.5)]
+    assert len(fit.weights) < len(s)
+    assert value == pytest.approx(-0.25, rel=1e-12)
+    assert estimator_type().value(View(p, p + residuals)) > 0
+
+
 # What must hold
 
 

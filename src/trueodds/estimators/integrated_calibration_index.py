@@ -46,16 +46,17 @@ class IntegratedIndex(DistinctScoreError):
     the residuals y − p are smoothed: the value is 0 if all residuals are 0, and the interval uses the norm of their
     noise. Beyond 200 scores the loess curve is computed at 200 of them and interpolated linearly. (R interpolates
     between the vertices of a tree by default, which changes the third digit. Its ``surface="direct"`` agrees.) Weights
-    multiply the tricube weights, and integer weights count rows. The interval is for the distance of the smooth curve.
-    It does not include what a wide span flattens. Shapes: a binary view (n,).
+    multiply the tricube weights, and integer weights count rows. More than 16,384 scores form cells, up to about as
+    many, which changes the values by up to 0.01 %. The interval is for the distance of the smooth curve. It does not
+    include what a wide span flattens. Shapes: a binary view (n,).
 
     Units: probability, in [0, 1] (a parabola may exceed it slightly); 0 is best.
 
     Bias: upward, about 1.6 sqrt(mean p(1-p) / n) for a calibrated model (1.3 for "lowess"), which `noise_floor`
     reports. Downward if the true curve has sharp bends.
 
-    Cost: O(n log n + 200 n) time, O(n) memory. Draws distinguish 4,096 scores. Tallies merge from sums per distinct
-    score, at the resolution of their grid.
+    Cost: O(n log n) time, O(n) memory. Draws distinguish 4,096 scores. Tallies merge from sums per distinct score, at
+    the resolution of their grid.
 
     References
     ----------
@@ -159,7 +160,7 @@ class MedianDistance(Quantile):
 
     Units: probability, in [0, 1]; 0 is best. Bias: upward, as for `ici`.
 
-    Cost: O(n log n + 200 n) time, O(n) memory. Tallies merge at the resolution of their grid.
+    Cost: O(n log n) time, O(n) memory. Tallies merge at the resolution of their grid.
 
     References
     ----------
@@ -197,7 +198,7 @@ class NinthDecile(Quantile):
 
     Units: probability, in [0, 1]; 0 is best. Bias: upward, as for `ici`.
 
-    Cost: O(n log n + 200 n) time, O(n) memory. Tallies merge at the resolution of their grid.
+    Cost: O(n log n) time, O(n) memory. Tallies merge at the resolution of their grid.
 
     References
     ----------
@@ -231,7 +232,7 @@ class WorstDistance(IntegratedIndex):
 
     Bias: strongly upward. The ends of the curve, where few rows are, often determine the maximum.
 
-    Cost: O(n log n + 200 n) time, O(n) memory. Tallies merge at the resolution of their grid.
+    Cost: O(n log n) time, O(n) memory. Tallies merge at the resolution of their grid.
 
     References
     ----------

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trueodds.binning.sorted_scores import group_starts
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_kernel, map_blocks
+from trueodds.kernels import compile_inline, compile_kernel, map_blocks
 
 MAX_EVALUATED_SCORES = 200  # maximum number of scores at which a curve is computed; between them it is interpolated
-MAX_CACHED_WEIGHTS = 2**22  # maximum number of elements of a cached weight matrix: 32 MB
+MAX_CELLS = 2**14  # number of scores up to which each is a cell of its own, and about the largest number of cells
 MAX_TRICUBE_ONE = 0.001  # distance relative to the half-width of the window up to which the tricube weight is 1
 MIN_TRICUBE_ZERO = 0.999  # distance relative to the half-width of the window above which the tricube weight is 0
 ROWS_PER_BLOCK = 16  # number of rows that one thread multiplies at once
@@ -42,51 +43,59 @@ class LocalFit:
     At each score the nearest rows that make up `span` of the weight get tricube weights of their distance, and a
     polynomial is fitted by least squares. A window with too few scores for the degree gets a lower one.
 
+    Of more than 16,384 scores, neighbors form cells, and a polynomial is fitted to the means of the cells. The windows
+    are those of the scores, and the curve is returned at each score.
+
     `s` (m,) are the distinct scores in increasing order and `share` (m,) their shares of the total weight.
     `row_share` is the share of one row, or 0 if the weights do not count rows.
     """
 
     def __init__(self, smoother: LocalSmoother, s: Array, share: Array, row_share: float) -> None:
-        self.s, self.share = np.ascontiguousarray(s), np.ascontiguousarray(share)
+        s, share = np.ascontiguousarray(s), np.ascontiguousarray(share)
         # A window ends at the score with which its weight reaches `span`, less a tolerance for rounded sums.
-        self.span = smoother.span - 1e-12
+        span = smoother.span - 1e-12
         if row_share > 0:  # weights that count rows: a whole number of them, as in R
-            self.span = np.floor(smoother.span / row_share + 1e-5) * row_share - row_share / 2
-        self.degree, self.min_std = smoother.degree, smoother.min_relative_std * float(s[-1] - s[0])
-        self.evaluated_index = _select_evaluated_scores(self.s, self.share, smoother.relative_spacing)
+            span = np.floor(smoother.span / row_share + 1e-5) * row_share - row_share / 2
+        evaluated_index = _select_evaluated_scores(s, share, smoother.relative_spacing)
+        self.evaluated = s[evaluated_index]
         # Each score lies between the evaluated scores number `left` and `right`, from which it is interpolated.
-        evaluated, last = s[self.evaluated_index], len(self.evaluated_index) - 1
-        self.left = np.clip(np.searchsorted(evaluated, s, "right") - 1, 0, max(last - 1, 0))
+        last = len(evaluated_index) - 1
+        self.left = np.append(np.repeat(np.arange(last), np.diff(evaluated_index)), max(last - 1, 0))
         self.right = np.minimum(self.left + 1, last)
-        gap_widths = evaluated[self.right] - evaluated[self.left]
-        has_gap = gap_widths > 0
-        self.interpolation_fraction = np.where(
-            has_gap, (s - evaluated[self.left]) / np.where(has_gap, gap_widths, 1.0), 0.0
+        gap_widths = np.diff(self.evaluated, append=self.evaluated[-1])[self.left]
+        self.interpolation_fraction = (s - self.evaluated[self.left]) / np.where(gap_widths > 0, gap_widths, 1.0)
+        self.starts = _cell_starts(s, share)
+        cell_share, cell_mean = share, s
+        if len(self.starts) < len(s):
+            cell_share = np.add.reduceat(share, self.starts)
+            cell_mean = np.add.reduceat(share * s, self.starts) / cell_share
+        half_widths = _half_widths(s, np.concatenate(([0.0], np.cumsum(share))), evaluated_index, span)
+        min_std = smoother.min_relative_std * float(s[-1] - s[0])
+        self.weights = np.zeros((len(cell_mean), len(evaluated_index)))  # of each cell for each evaluated score
+        own_cell = np.searchsorted(self.starts, evaluated_index, "right") - 1
+        _local_weights(
+            cell_mean, cell_share, self.evaluated, own_cell, half_widths, smoother.degree, min_std, self.weights
         )
-        self.block_size = max(1, MAX_CACHED_WEIGHTS // len(s))  # weights of a long curve are recomputed in each call
-        self._cached_weights = self._weights(0) if self.block_size >= len(self.evaluated_index) else None
 
     def __call__(self, sums: Array) -> Array:
         """Return the curve at each score, (…, m), given Σw·x of each score divided by the total weight, (…, m)."""
-        rows = np.ascontiguousarray(sums).reshape(-1, sums.shape[-1])
-        block_starts = range(0, len(self.evaluated_index), self.block_size)
-        fit = np.concatenate(
-            [_multiply_in_blocks(rows, self._weights_of_block(start)) for start in block_starts], axis=-1
-        )
-        fit = fit.reshape(*sums.shape[:-1], len(self.evaluated_index))
+        cell_sums = sums if len(self.starts) == sums.shape[-1] else np.add.reduceat(sums, self.starts, axis=-1)
+        rows = np.ascontiguousarray(cell_sums).reshape(-1, cell_sums.shape[-1])
+        fit = _multiply_in_blocks(rows, self.weights).reshape(*sums.shape[:-1], len(self.evaluated))
         fraction = self.interpolation_fraction
         return fit[..., self.left] * (1 - fraction) + fit[..., self.right] * fraction
 
-    def _weights_of_block(self, start: int) -> Array:
-        """Cached or computed weights (m, block) of all scores for the evaluated scores from number `start` on."""
-        return self._weights(start) if self._cached_weights is None else self._cached_weights
 
-    def _weights(self, start: int) -> Array:
-        """Compute the weights (m, block) of all scores for the evaluated scores from number `start` on."""
-        evaluated = self.evaluated_index[start : start + self.block_size]
-        weights = np.zeros((len(self.s), len(evaluated)))
-        _local_weights(self.s, self.share, evaluated, self.span, self.degree, self.min_std, weights)
-        return weights
+def _cell_starts(s: Array, share: Array) -> Array:
+    """Index of the first score of each cell: a score each up to MAX_CELLS scores s (m,), else of small width and share.
+
+    Half of the cuts are evenly spaced by weight and half by score, so that a cell is small relative to each window that
+    it matters for. A score of large weight is a cell by itself.
+    """
+    if len(s) <= MAX_CELLS:
+        return np.arange(len(s))
+    by_score = np.searchsorted(s, np.linspace(s[0], s[-1], MAX_CELLS // 2))
+    return np.union1d(group_starts(share, MAX_CELLS // 2), by_score)
 
 
 def _multiply_in_blocks(rows: Array, weights: Array) -> Array:
@@ -122,45 +131,94 @@ def _next_scores(s: Array, max_distance: float) -> Array:
 
 
 @compile_kernel
-def _find_window(s, share, i, span):  # type: ignore[no-untyped-def]
-    """Nearest scores to s[i] that make up `span` of the weight: first and last index, and the largest distance."""
-    first, last, mass, half_width = i, i, share[i], 0.0
-    while mass < span and (first > 0 or last < s.shape[0] - 1):
-        if last == s.shape[0] - 1 or (first > 0 and s[i] - s[first - 1] <= s[last + 1] - s[i]):
-            first -= 1
-            half_width = s[i] - s[first]
-            mass += share[first]
+def _half_widths(s, cumulative_share, evaluated, span):  # type: ignore[no-untyped-def]
+    """Distance (k,) from each evaluated score within which the nearest scores make up `span` of the weight.
+
+    `cumulative_share` (m + 1,) is the share of the weight below each score s (m,), and 1.
+    """
+    half_widths = np.empty(evaluated.shape[0])
+    last = s.shape[0] - 1
+    for column in range(evaluated.shape[0]):
+        i = evaluated[column]
+        # The window ends at a score on the left or on the right: the nearest one that suffices, by bisection.
+        low, high = 0, i + 1  # scores on the left before `low` suffice if any does; those from `high` on do not
+        while low < high:
+            middle = (low + high) // 2
+            end = _last_within(s, i, s[i] - s[middle])
+            if cumulative_share[end + 1] - cumulative_share[middle] >= span:
+                low = middle + 1
+            else:
+                high = middle
+        nearest_left = low - 1
+        low, high = i, last + 1
+        while low < high:
+            middle = (low + high) // 2
+            start = _first_within(s, i, s[middle] - s[i])
+            if cumulative_share[middle + 1] - cumulative_share[start] >= span:
+                high = middle
+            else:
+                low = middle + 1
+        half_width = max(s[i] - s[0], s[last] - s[i])
+        if nearest_left >= 0:
+            half_width = min(half_width, s[i] - s[nearest_left])
+        if low <= last:
+            half_width = min(half_width, s[low] - s[i])
+        half_widths[column] = half_width
+    return half_widths
+
+
+@compile_inline
+def _last_within(s, i, distance):  # type: ignore[no-untyped-def]
+    """Index of the largest of the scores s (m,) at most `distance` above s[i]."""
+    low, high = i, s.shape[0] - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if s[middle] - s[i] <= distance:
+            low = middle
         else:
-            last += 1
-            half_width = s[last] - s[i]
-            mass += share[last]
-    return first, last, half_width
+            high = middle - 1
+    return low
+
+
+@compile_inline
+def _first_within(s, i, distance):  # type: ignore[no-untyped-def]
+    """Index of the smallest of the scores s (m,) at most `distance` below s[i]."""
+    low, high = 0, i
+    while low < high:
+        middle = (low + high) // 2
+        if s[i] - s[middle] <= distance:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @compile_kernel
-def _local_weights(s, share, evaluated, span, degree, min_std, weights):  # type: ignore[no-untyped-def]
-    """Fill `weights` (m, k): the fit at s[evaluated[column]] is Σ_j weights[j, column] · share[j] · value[j].
+def _local_weights(s, share, evaluated, own_cell, half_widths, degree, min_std, weights):  # type: ignore[no-untyped-def]
+    """Fill `weights` (m, k): the fit at evaluated[column] is Σ_j weights[j, column] · share[j] · value[j].
 
-    With u = (s_j − s_i) / half_width, the polynomials 1, u − mean and (u − skew)(u − mean) − variance are orthogonal
-    in the window, so that no ill-conditioned system is solved.
+    The cells (m,) have the mean scores `s` and the shares `share` of the weight. `own_cell` (k,) is the cell of each
+    evaluated score. With u = (s_j − evaluated) / half_width, the polynomials 1, u − mean and
+    (u − skew)(u − mean) − variance are orthogonal in the window, so that no ill-conditioned system is solved.
     """
     tricube = np.empty(s.shape[0])
     for column in range(evaluated.shape[0]):
-        i = evaluated[column]
-        first, last, half_width = _find_window(s, share, i, span)
+        center, half_width = evaluated[column], half_widths[column]
         if half_width == 0.0:
-            weights[i, column] = 1.0 / share[i]
+            weights[own_cell[column], column] = 1.0 / share[own_cell[column]]
             continue
+        first = np.searchsorted(s, center - half_width)
+        last = np.searchsorted(s, center + half_width, "right") - 1
         total = mean = 0.0
         for j in range(first, last + 1):
-            r = abs(s[j] - s[i]) / half_width
+            r = abs(s[j] - center) / half_width
             tricube[j] = 1.0 if r <= MAX_TRICUBE_ONE else (0.0 if r > MIN_TRICUBE_ZERO else (1.0 - r * r * r) ** 3)
             total += share[j] * tricube[j]
-            mean += share[j] * tricube[j] * (s[j] - s[i]) / half_width
+            mean += share[j] * tricube[j] * (s[j] - center) / half_width
         mean /= total
         sum_squares = sum_cubes = 0.0
         for j in range(first, last + 1):
-            linear = (s[j] - s[i]) / half_width - mean
+            linear = (s[j] - center) / half_width - mean
             squared = share[j] * tricube[j] * linear * linear
             sum_squares += squared
             sum_cubes += squared * (linear + mean)
@@ -169,12 +227,12 @@ def _local_weights(s, share, evaluated, span, degree, min_std, weights):  # type
         if has_slope and degree == 2:
             skew, variance = sum_cubes / sum_squares, sum_squares / total
             for j in range(first, last + 1):
-                u = (s[j] - s[i]) / half_width
+                u = (s[j] - center) / half_width
                 quadratic = (u - skew) * (u - mean) - variance
                 sum_quadratic += share[j] * tricube[j] * quadratic * quadratic
         has_curvature = sum_quadratic > MIN_SQUARES * total
         for j in range(first, last + 1):
-            u = (s[j] - s[i]) / half_width
+            u = (s[j] - center) / half_width
             weight = 1.0 / total
             if has_slope:
                 weight -= mean * (u - mean) / sum_squares

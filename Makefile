@@ -69,8 +69,9 @@ docs: $(VENV)/.docs ## build the documentation site; every warning is an error
 	$(SPHINX) -b html docs docs/_build/html $(ARGS)
 	@echo "The site is docs/_build/html/index.html."
 
-linkcheck: docs ## check links and anchors within the site, and list the others; EXTERNAL=1 follows those too
+linkcheck: docs ## check links, anchors and searches within the site, and list the other links; EXTERNAL=1 follows those too
 	$(BIN)/python docs/_ext/trueodds_docs/check_links.py docs/_build/html
+	$(BIN)/python docs/_ext/trueodds_docs/check_search.py docs/_build/html
 	$(if $(EXTERNAL),$(SPHINX) -b linkcheck docs docs/_build/linkcheck $(ARGS))
 
 # Both packages are installed in place, so a stamp is stale only when a project file changes.

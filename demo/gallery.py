@@ -19,7 +19,7 @@ EMOS_AND_ENS = '{"EMOS": rain["EMOS"], "ENS": rain["ENS"]}'
 GROUPS = "groups:[[0,1,2],[3,4,5],[6,7,8,9]]"
 DOTS = 120  # per inch: 768 pixels wide
 
-HEAD = """# Gallery
+HEAD = """# Gallery of diagrams
 
 This page shows every diagram with real predictions. `make gallery` generates it. A diagram is an immutable table:
 `.frame()` returns all numbers shown, `.draw(ax)` draws on existing axes, `.less("strip")` omits a layer, and

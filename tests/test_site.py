@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 MODULES = ("markdown_tables", "measurements", "code_pages", "gallery_uses", "method_pages", "public_pages")
-MODULES += ("accessibility", "docstrings", "formulas", "versions", "check_links")
+MODULES += ("accessibility", "docstrings", "formulas", "versions", "check_links", "check_search", "index_entries")
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,8 @@ def pages(site: dict[str, Any]) -> dict[str, str]:
         "formulas",
         "versions",
         "check_links",
+        "check_search",
+        "index_entries",
     ],
 )
 def test_the_examples_of_the_extension_print_what_they_show(site: dict[str, Any], module: str) -> None:
@@ -86,7 +88,7 @@ def test_every_method_has_a_page_and_every_page_of_a_method_is_listed(
         assert names == {"index", *family.registered().names()}
         index = pages[f"{folder}/index.myst"]
         toctree = index.split(":hidden:\n\n")[1].split("\n```")[0].split("\n")
-        assert toctree == list(family.registered().names())
+        assert toctree == [f"{name} <{name}>" for name in family.registered().names()]
 
 
 def test_the_page_of_a_method_names_the_class_that_the_library_has_under_its_name(pages: dict[str, str]) -> None:
@@ -184,6 +186,88 @@ def test_every_public_function_and_class_has_a_page(pages: dict[str, str]) -> No
     public = {name for name in to.__all__ if name not in {"estimators", "tests", "calibrators", "diagrams"}}
     documented = {path.rpartition("/")[2].removesuffix(".myst") for path in pages if path.startswith("reference/")}
     assert public - documented == set()
+
+
+def test_the_first_page_of_the_reference_lists_every_method_with_a_sentence(site: dict[str, Any]) -> None:
+    rows = re.findall(
+        r"^\| \[(\w+)\]\((\w+)/(\w+)\.myst\) \| (.+) \|$", site["method_pages"].list_methods(), re.MULTILINE
+    )
+    listed = [(family, name) for label, family, name, summary in rows if label == name and len(summary.split()) > 2]
+    names = site["method_pages"].names_by_family()
+    assert listed == [(family, name) for family in names for name in names[family]]
+
+
+@pytest.fixture(scope="module")
+def sources(pages: dict[str, str]) -> dict[str, str]:
+    """The text of every document of the site by its name, except the examples."""
+    renamed = {"site": "index", "index": "guide"}
+    written = {file.relative_to(DOCS).as_posix(): file for file in DOCS.rglob("*.md")}
+    documents = {renamed.get(path[:-3], path[:-3]): file.read_text(encoding="utf-8") for path, file in written.items()}
+    return documents | {path.removesuffix(".myst"): text for path, text in pages.items()}
+
+
+def headings_of(text: str) -> list[str]:
+    """The headings of a page; the first one is its title."""
+    without_code = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [heading.replace("`", "") for heading in re.findall(r"^#+ (.+)$", without_code, re.MULTILINE)]
+
+
+def test_no_two_pages_have_the_same_title(sources: dict[str, str]) -> None:
+    titles: dict[str, list[str]] = {}
+    for document, text in sources.items():
+        titles.setdefault(headings_of(text)[0].lower(), []).append(document)
+    for file in [*(DOCS / "examples").glob("plot_*.py"), DOCS / "examples" / "GALLERY_HEADER.rst"]:
+        (title,) = re.findall(r"^(.+)\n==", file.read_text(encoding="utf-8"), re.MULTILINE)
+        titles.setdefault(title.lower(), []).append(file.stem)
+    assert len(titles) > 400
+    assert {title: documents for title, documents in titles.items() if len(documents) > 1} == {}
+
+
+@pytest.fixture(scope="module")
+def search_index(site: dict[str, Any], sources: dict[str, str]) -> dict[str, Any]:
+    """An index like that of Sphinx, with words instead of stems and without the names of Python objects."""
+    documents = list(sources)
+    headings = [headings_of(sources[document]) for document in documents]
+    every: dict[str, list[Any]] = {}
+    terms: dict[str, list[int]] = {}
+    title_terms: dict[str, list[int]] = {}
+    entries: dict[str, list[Any]] = {}
+    for number, document in enumerate(documents):
+        for heading in headings[number]:
+            every.setdefault(heading, []).append([number, None])
+        for index, words in ((terms, sources[document]), (title_terms, " ".join(headings[number]))):
+            for word in set(re.findall(r"\w+", words.lower())):
+                index.setdefault(word, []).append(number)
+        for name in site["index_entries"].index_entries().get(document, ()):
+            entries.setdefault(name.lower(), []).append([number, "", True])
+    return {
+        "docnames": documents, "titles": [first for first, *_ in headings], "alltitles": every, "terms": terms,
+        "titleterms": title_terms, "indexentries": entries, "objects": {}, "objnames": {},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "right"),
+    [
+        ("calibration slope", ("how_to/clinical_validation", "reference/tests/cox")),
+        ("reliability diagram", ("reference/diagrams/reliability", "diagrams")),
+        ("temperature", ("reference/calibrators/temperature",)),
+        ("Hosmer Lemeshow", ("reference/tests/hosmer_lemeshow",)),
+        ("brier", ("reference/estimators/brier",)),
+        ("ece gate", ("how_to/gate_in_ci",)),
+        ("GridSearchCV", ("how_to/scikit_learn",)),
+    ],
+)
+def test_a_search_finds_the_right_pages_among_the_first_three(
+    site: dict[str, Any], search_index: dict[str, Any], query: str, right: tuple[str, ...]
+) -> None:
+    """`make linkcheck` searches for the same in the index of the built site."""
+    assert site["check_search"].QUERIES[query] == right
+    assert set(right) <= set(site["check_search"].find_pages(search_index, query)[:3])
+
+
+def test_every_page_with_entries_in_the_index_exists(site: dict[str, Any], sources: dict[str, str]) -> None:
+    assert set(site["index_entries"].index_entries()) - set(sources) == set()
 
 
 def test_what_restructuredtext_would_read_as_markup_is_escaped(site: dict[str, Any]) -> None:

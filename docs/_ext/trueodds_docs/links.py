@@ -1,4 +1,4 @@
-"""Links from codes and names of methods in any text to their pages."""
+"""Links to pages: from codes and names of methods in any text, and from the index."""
 
 from __future__ import annotations
 
@@ -79,6 +79,18 @@ class LinkCodes(SphinxTransform):
                 parts.append(link_to_document(self.env, f"codes/{match[0]}", content))
                 end = match.end()
         return [*parts, nodes.Text(text[end:])]
+
+
+class AddIndexEntries(SphinxTransform):
+    """Adds the entries of a page to the index. They lead to its beginning, as other results of the search do."""
+
+    default_priority = 450
+
+    def apply(self, **kwargs: Any) -> None:
+        """Add the entries at the beginning of the page."""
+        if names := self.env.app.trueodds_index.get(self.env.docname):
+            node = addnodes.index(entries=[("single", name, "", "main", None) for name in names])
+            self.document.insert(0, node)
 
 
 def resolve_name(app: Any, env: Any, node: addnodes.pending_xref, content: nodes.Node) -> nodes.reference | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,8 @@ def method_page(docs: Path, family: Family, name: str, examples: list[str]) -> s
     """Return the reference page of a method."""
     cls = family.public_class(name)
     qualified = f"trueodds.{family.name}.{cls.__name__}"
-    blocks = [f"# {name}"]
+    summary = json.dumps(summary_of(cls), ensure_ascii=False)  # in quotation marks, as YAML reads it
+    blocks = [f"---\nmyst:\n  html_meta:\n    description: {summary}\n---", f"# {name} ({family.noun})"]
     overview = overview_sentence(docs, family.name, name)
     guide = f"All {family.title.lower()} are compared on the page [{family.title}](../../{family.guide})."
     blocks.append(f"{family.noun.capitalize()}. {overview[:1].upper()}{overview[1:]}. {guide}" if overview else guide)
@@ -83,10 +85,20 @@ def minigallery(examples: list[str]) -> str:
     return f"```{{eval-rst}}\n.. minigallery::\n\n{lines}\n```"
 
 
+def method_table(family: Family, folder: str = "") -> str:
+    """Return a table of the methods of a family, whose pages are in a folder."""
+    rows = [(f"[{name}]({folder}{name}{SUFFIX})", summary_of(family.public_class(name))) for name in family.names()]
+    return write_table(("name", "summary"), rows)
+
+
+def list_methods() -> str:
+    """Return the tables of all families, with links that are valid in the folder of the reference."""
+    return "\n".join(f"## {family.title}\n\n{method_table(family, f'{family.name}/')}\n" for family in FAMILIES)
+
+
 def family_page(family: Family) -> str:
     """Return the list of the methods of a family."""
-    rows = [(f"[{name}]({name}{SUFFIX})", summary_of(family.public_class(name))) for name in family.names()]
-    entries = "\n".join(family.names())
+    entries = "\n".join(f"{name} <{name}>" for name in family.names())  # in the navigation, without the noun
     if family.name == "diagrams":
         call = f'`to.{family.function}(preds, "reliability")`'
     else:
@@ -95,8 +107,8 @@ def family_page(family: Family) -> str:
         f"{call} uses a {family.noun} by its name; keyword arguments are its settings. The page "
         f"[{family.title}](../../{family.guide}) helps to choose one."
     ).replace("a estimator", "an estimator")
-    table = write_table(("name", "summary"), rows)
-    return f"# {family.title}\n\n{text}\n\n{table}\n\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
+    table = method_table(family)
+    return f"# {family.title} by name\n\n{text}\n\n{table}\n\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
 
 
 def method_pages(docs: Path) -> dict[str, str]:

@@ -14,9 +14,10 @@ from sphinx.project import Project
 from .accessibility import correct_site
 from .code_pages import SUFFIX, code_pages, read_codes
 from .docstrings import escape_for_autodoc, shorten_citations, show_settings, skip_foreign_member
-from .links import LinkCodes, names_of_settings, pages_by_name, resolve_name
+from .index_entries import index_entries
+from .links import AddIndexEntries, LinkCodes, names_of_settings, pages_by_name, resolve_name
 from .mathml import setup_mathml
-from .method_pages import FAMILIES, method_pages, methods_by_code
+from .method_pages import FAMILIES, list_methods, method_pages, methods_by_code
 from .pictures import draw_pictures
 from .public_pages import public_pages
 
@@ -89,6 +90,7 @@ def write_pages(app: Any) -> None:
     app.trueodds_codes = {code.code for code in read_codes(docs)}
     app.trueodds_pages = pages_by_name(docs)
     app.trueodds_settings = names_of_settings()
+    app.trueodds_index = index_entries()
 
 
 def add_toctrees(app: Any, docname: str, source: list[str]) -> None:
@@ -97,6 +99,12 @@ def add_toctrees(app: Any, docname: str, source: list[str]) -> None:
     if names and "{toctree}" not in source[0]:
         lines = "\n".join(names if docname == "index" else (f"/{name}" for name in names))
         source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n:titlesonly:\n\n{lines}\n```\n"
+
+
+def add_methods(app: Any, docname: str, source: list[str]) -> None:
+    """Add the lists of all methods to the first page of the reference."""
+    if docname == "reference/index":
+        source[0] += f"\n{list_methods()}"
 
 
 def copy_schemas(app: Any, exception: Exception | None) -> None:
@@ -118,9 +126,11 @@ def setup(app: Any) -> dict[str, Any]:
     """Register everything with Sphinx."""
     setup_mathml(app)
     app.add_transform(LinkCodes)
+    app.add_transform(AddIndexEntries)
     app.connect("builder-inited", use_site_names, priority=1)
     app.connect("builder-inited", write_pages, priority=900)
     app.connect("source-read", add_toctrees)
+    app.connect("source-read", add_methods)
     app.connect("source-read", trim_code_blocks)
     app.connect("build-finished", copy_schemas)
     app.connect("autodoc-process-docstring", escape_for_autodoc, priority=900)

@@ -572,6 +572,18 @@ def _methods(forms: Forms) -> Iterator[str]:
         yield f"the levels {levels}"
     if f"tested at level {forms.verdict['alpha']:g}" not in text.replace("0.0500", "0.05"):
         yield "the level of the tests"
+    words = {"bca": "bias-corrected and accelerated", "normal": "normal (Wald)", "t": "Student t"}
+    words |= {"residual-norm": "norm of the residual noise", "folded-normal": "folded normal"}
+    intervals = re.findall(r"([^;]*?intervals.*?) for ([\w:, -]+)", text.partition("Their intervals are ")[2])
+    named = {name: phrase for phrase, names in intervals for name in re.split(r", | and ", names.strip())}
+    for measure in facts["standard_measures"]:
+        label, ends = result_tables.standard_measure_label(measure["name"]), measure["interval"]
+        if measure["value"] is None or ends is None:
+            continue
+        if words.get(ends["method"], ends["method"]) not in named.get(label, "").replace(
+            "intervals by the method ", ""
+        ):
+            yield f"the interval of the {label} is {ends['method']}: {intervals}"
     draws = re.search(r"with ([\d,]+) draws of the null", text)
     if draws is not None and int(draws[1].replace(",", "")) != facts["tests"][-1]["settings"]["resamples"]:
         yield "the number of draws"

@@ -73,7 +73,7 @@ def test_calibration_that_is_not_rejected_is_no_green_page_beside_a_slope_whose_
             break
     sentence, facts = report.verdict["sentence"], report.to_dict()
     assert sentence.startswith("Inconclusive: ")
-    printed = re.search(r"confidence interval of the calibration slope, ([\d.]+) to ([\d.]+), excludes 1", sentence)
+    printed = re.search(r"95 % CI of the calibration slope, ([\d.]+) to ([\d.]+), excludes 1", sentence)
     limits = [float(number) for number in printed.groups()]
     assert not limits[0] <= 1 <= limits[1]  # 0.62 to 1.00 would not exclude 1
     assert limits == pytest.approx(

@@ -26,7 +26,7 @@ def test_a_reversed_column_is_reversed_and_not_overconfident(swapped: to.Audit) 
     assert sentence.startswith(
         "The columns of the classes seem to be in a different order than the labels. Reversed (slope −1.0"
     )
-    assert "): higher predicted probabilities go with lower event rates; mean predicted" in sentence
+    assert "): higher predicted probabilities go with lower event rates." in sentence
     assert "extreme" not in sentence
     valid(swapped.to_dict(), "audit")
 
@@ -55,7 +55,7 @@ def test_permuted_classes_and_reversed_confidences_have_their_own_words() -> Non
     c = rng.uniform(0.05, 0.95, 1500)
     confidence = to.audit(to.Predictions.from_confidence(c, rng.random(1500) > c), resamples=199).verdict
     assert confidence["state"] == "reversed"
-    assert "): higher confidences go with lower accuracy; " in confidence["sentence"]
+    assert "): higher confidences go with lower accuracy." in confidence["sentence"]
 
 
 def test_a_slope_below_1_and_above_0_is_no_reversed_ranking() -> None:

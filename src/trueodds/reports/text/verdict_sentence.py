@@ -95,7 +95,7 @@ def _calibration_sentence(audit: AuditResult) -> str:
         return f"{word}: {error}, averaged over the labels{classes}{doubts}."
     means = _describe_means(data)
     if state == "reversed":
-        return f"{word}{_format_measure(audit, 'calibration_slope')}: {_describe_reversal(data)}; {means}."
+        return f"{word}{_format_measure(audit, 'calibration_slope')}: {_describe_reversal(data)}."
     if audit.level or audit.spread:
         return f"{_describe_level_and_spread(audit)}: {means}."
     if state != "miscalibrated" or not audit.verdict.is_test_significant:
@@ -135,7 +135,7 @@ def _describe_excluded_ideals(audit: AuditResult) -> str:
         assert measure.interval is not None
         min_digits = 2 if name in ("calibration_slope", "observed_to_expected", "calibration_intercept") else 3
         low, high = _format_excluding_limits(measure.interval, measure.ideal or 0.0, min_digits)
-        level = f"{format_percent_in_text(measure.interval.level)} confidence interval of the " if not texts else ""
+        level = f"{format_percent_in_text(measure.interval.level)} CI of the " if not texts else ""
         texts.append(f"{level}{standard_measure_label(name)}, {low} to {high}, excludes {measure.ideal:.0f}")
     return f"the {'; that of the '.join(texts)}" if texts else ""
 

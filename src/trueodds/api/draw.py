@@ -106,14 +106,14 @@ def draw(
     as_generator(rng)
     if isinstance(diagram, (list, tuple)) and diagram and all(isinstance(item, (str, Recipe)) for item in diagram):
         if ax is not None:
-            fix = "Leave ax out, or draw the diagrams one by one."
-            raise InputError("TO203", "A grid is drawn on a figure of its own.", "ax and several diagrams", fix)
+            fix = "Omit ax; to draw on an axes, call to.draw for each diagram."
+            raise InputError("TO203", "A grid creates its own figure.", "ax and several diagrams", fix)
         presentation = Presentation(title, figsize, dpi, legend)
         call_settings = {"lens": lens, "mode": mode, "weight_kind": weight_kind, "rng": rng}
         return _draw_grid(data, diagram, settings, presentation, ncols, **call_settings)
     if ncols is not None:
-        fix = "Leave ncols out, or pass the diagram in a list, such as ['reliability']."
-        raise InputError("TO203", "Only a grid has ncols.", f"ncols={describe(ncols)}", fix)
+        fix = "Omit ncols, or pass the diagram in a list: ['reliability']."
+        raise InputError("TO203", "ncols is for grids only.", f"ncols={describe(ncols)}", fix)
     presentation = Presentation(title, figsize, dpi, legend)
     recipe = resolve_method(DIAGRAMS, Recipe, diagram, settings)
     resolved = {name: resolve_all(model, mode, weight_kind) for name, model in _models_by_name(data).items()}
@@ -123,7 +123,7 @@ def draw(
     notes = [*data_notes(*models.values()), *computed_diagram.notes]
     has_clusters = any(isinstance(model, Predictions) and model.cluster is not None for model in models.values())
     if has_clusters and not recipe.supports_clusters:
-        text = "The error bars assume independent rows, but these rows are clustered: the bars are too short."
+        text = "The error bars are too short: they assume independent rows, and these rows are clustered."
         notes.append(Note("TN248", text))
     settings_used = dict(computed_diagram.settings) | reported_call_settings(rng, rows, weight_kind)
     computed_diagram = replace(
@@ -166,7 +166,7 @@ def _draw_grid(
     ]
     used_names = {name for diagram_settings in settings_by_diagram for name in diagram_settings}
     if unused := [name for name in settings if name not in used_names]:
-        raise InputError("TO202", "No named diagram of this grid has this setting.", ", ".join(unused), "Leave it out.")
+        raise InputError("TO202", "None of these diagrams has this setting.", ", ".join(unused), "Omit it.")
     columns = []
     for diagram, diagram_settings in zip(diagrams, settings_by_diagram, strict=True):
         drawn = {name: draw(model, diagram, **call_settings, **diagram_settings) for name, model in models.items()}

@@ -71,7 +71,7 @@ def caption_sentences(
         sentences.append(f"Brackets: {format_percent_in_text(level)} confidence interval.")
         if any(map(_ends_at_value, estimates)):
             sentences.append(
-                "Intervals allow for the upward bias of the estimate; one that ends at it would lie below it otherwise."
+                "Intervals correct the upward bias; where needed, the upper limit is extended to the estimate."
             )
     if noise_floor and any(estimate.noise_floor is not None for estimate in estimates):
         sentences.append("Parentheses: expected value if the model were calibrated.")
@@ -100,7 +100,7 @@ def _explain_bold(columns: Sequence[CaptionColumn], test: str) -> str:
     """Say what a bold value means, or that there is none."""
     if any(column.bold is not None for column in columns):
         return f"Bold: significantly better than every other model {test}."
-    return f"No value is bold, that is, significantly better than every other model {test}."
+    return f"No model is significantly better than every other model {test}, so no value is bold."
 
 
 def explain_differences(columns: Sequence[MeasureColumn], level: float) -> str:
@@ -109,14 +109,14 @@ def explain_differences(columns: Sequence[MeasureColumn], level: float) -> str:
     tested = [p for p in pvalues if p is not None]
     if not tested:
         return ""
-    adjustment = f" over the {len(pvalues):,} differences by Holm's method" if len(pvalues) > 1 else ""
+    adjustment = f" over {len(pvalues):,} differences by Holm's method" if len(pvalues) > 1 else ""
     n_unpaired = sum(not difference.paired for column in columns for difference in column.differences)
     unpaired = f"{n_unpaired:,} of {len(pvalues):,} unpaired, " if n_unpaired else ""
     unpaired = "unpaired comparisons, " if n_unpaired == len(pvalues) else unpaired
     test = f"({unpaired}familywise error rate {format_percent_in_text(1 - level)}{adjustment})"
     if min(tested) <= 1 - level:
-        return f"Bold: significant difference of versions {test}."
-    return f"No value is bold, that is, no difference of versions is significant {test}."
+        return f"Bold: significant difference between versions {test}."
+    return f"No difference between versions is significant {test}, so no value is bold."
 
 
 def explain_cells(cells: Sequence[SegmentCell], level: float, test: str, *, is_approximate: bool) -> list[str]:
@@ -134,7 +134,7 @@ def explain_cells(cells: Sequence[SegmentCell], level: float, test: str, *, is_a
     if "miscalibrated" in statuses:
         sentences = [f"†: calibration is rejected {explanation}"]
     else:
-        sentences = [f"Calibration is rejected in no cell {explanation}"]
+        sentences = [f"In no cell is calibration rejected {explanation}"]
     return sentences + (["?: not judged (TN287)."] if "not judged" in statuses else [])
 
 

@@ -114,7 +114,7 @@ def choose_columns(
             "TO202",
             "No named measure of this table has this setting.",
             ", ".join(unused),
-            describe_row_argument(unused[0]) or "Leave it out.",
+            describe_row_argument(unused[0]) or "Omit it.",
         )
     return columns
 

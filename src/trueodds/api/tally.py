@@ -132,7 +132,7 @@ def resume_tally(
         file that is not a state or was changed, TO407 if it cannot be written.
     """
     if not isinstance(source, TableSource):
-        fix = "Leave it out: an engine repeats failed tasks, and rows in memory take no time."
+        fix = "Omit it: an engine repeats failed tasks itself, and rows in memory take little time."
         raise InputError("TO205", "`resume` is available only for files that this process reads.", repr(source), fix)
     state_path, settings = Path(state_file), {**source.reading_settings(), **settings}
     identity = {"files": source.file_stamps(), "settings": settings, "version": trueodds.__version__}

@@ -143,7 +143,7 @@ class CalibratorSpec(FrozenDataclass, Settings, ABC):
             )
 
     def refuse_implausible_predictions(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Any] | None:
-        """The identity and a report if `doubts` keep the calibrator from being fitted to n rows; otherwise None.
+        """Return (identity, report) if the data of n rows look implausible, else None.
 
         `doubts` are notes on data that were probably misread, such as predictions that look like labels. Only `auto`
         refuses them.

@@ -19,7 +19,13 @@ from trueodds.calibrators.confirm_gain import (
 )
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent_in_text, format_pvalue_clause, format_range
+from trueodds.core.formatting import (
+    format_number,
+    format_percent_in_text,
+    format_pvalue_clause,
+    format_range,
+    format_share,
+)
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
@@ -253,16 +259,18 @@ def outcome_notes(
     name = choice.spec.name
     if confirmation.outcome == TRAINING_ROWS:
         return [_training_rows_note()]
-    shares = f"up to {choice.max_uniform_share:.2g}" + ("" if share is None else f"; {share:.2g} in the returned map")
-    unchanged = "" if share is not None else " The returned probabilities are unchanged and not mixed."
-    original = "the unmodified original probabilities"
+    if share is None:
+        mixture = f"Each map is mixed with up to {format_share(choice.max_uniform_share)}"
+        unchanged = " The returned probabilities are unchanged."
+    else:
+        mixture, unchanged = f"The map is mixed with {format_share(share)}", ""
+    infinite = ""
     if math.isinf(confirmation.log_loss_before):
-        original = "original probabilities mixed likewise, because the log loss of the unmodified ones is infinite"
+        infinite = " The original log loss is infinite; the gain is over original probabilities with the same mixture."
     evaluation_note = Note(
         "TN508",
-        f"Fitted maps are mixed with a small share of the uniform distribution ({shares}), so that their log loss is"
-        " finite. If an original probability is exactly 0, the candidate table and the test also mix the original ones."
-        f" The reported gain is over {original}.{unchanged}{_assignments_text(choice.assignments)}",
+        f"{mixture} of the uniform distribution to keep the log loss finite.{infinite}{unchanged}"
+        f"{_assignments_text(choice.assignments)}",
     )
     gain = (
         f"{format_number(confirmation.gain)} nats per row"
@@ -277,11 +285,11 @@ def outcome_notes(
         )
         scope = ""
         if confirmation.gain_of == PROCEDURE:
-            scope = " (estimated for the whole procedure, because the folds chose different methods)"
+            scope = " The gain is that of the whole selection procedure, because the folds chose different methods."
         text = (
-            f"{established}: on rows used neither to fit nor to choose the map, the gain{scope} is {gain}. The null"
-            " hypothesis of this p-value is that the original probabilities are calibrated. The map applied is"
-            f" {name}, fitted on {n_fit:,} rows and mixed with a little of the uniform distribution."
+            f"{established}: on rows used neither to fit nor to choose the map, the gain is {gain}. The null hypothesis"
+            f" of this p-value is that the original probabilities are calibrated.{scope} The returned map, {name}, was"
+            f" fitted to {n_fit:,} rows and mixed with a small share of the uniform distribution."
         )
         return [evaluation_note, Note("TN509", text)]
     if name != "identity" and confirmation.outcome == NOT_ENOUGH_ROWS:
@@ -310,9 +318,8 @@ def _assignments_text(assignments: int) -> str:
 def _training_rows_note() -> Note:
     """Note TN545 that no recalibration can be judged on rows that the model was probably trained on."""
     text = (
-        "No recalibration can be judged on rows that the model was trained on, perhaps these (TN163): its errors"
-        " there are not those of new rows. Pass rows that it has not seen, such as the predictions of"
-        " cross_val_predict. The probabilities are not recalibrated."
+        "No recalibration was attempted: the model may have been trained on these rows (TN163), and its errors on"
+        " new rows differ. Pass rows that it has not seen, such as the predictions of cross_val_predict."
     )
     return Note("TN545", text)
 
@@ -320,8 +327,8 @@ def _training_rows_note() -> Note:
 def _no_gain_note(confirmation: Confirmation) -> Note:
     """Note TN510 that no gain is significant, with the gain that was detectable."""
     text = (
-        "No significant gain: calibrators chosen and fitted on some of the rows are not significantly better than the"
-        f" original probabilities on the others.{_power_text(confirmation)}"
+        "No significant gain: on held-out rows, the fitted calibrators are not significantly better than the original"
+        f" probabilities.{_power_text(confirmation)}"
     )
     return Note("TN510", text)
 
@@ -331,6 +338,6 @@ def _power_text(confirmation: Confirmation) -> str:
     if not math.isfinite(confirmation.detectable):
         return ""
     return (
-        f" With these rows, a one-parameter map that gains {format_number(confirmation.detectable)} nats per row would"
-        f" have been confirmed in 80 % of cases (tested at the {format_percent_in_text(confirmation.alpha)} level)."
+        " The smallest gain of a one-parameter map that is detectable with 80 % power on these rows is"
+        f" {format_number(confirmation.detectable)} nats per row (at the {format_percent_in_text(confirmation.alpha)} level)."
     )

@@ -41,7 +41,7 @@ _ROTATABLE_DIAGRAMS = ("tetrahedron",)  # diagrams that can be saved as an HTML 
     ),
 )
 @click.option("--without", multiple=True, metavar="LAYER", help="Omit a layer of the figure, such as strip.")
-@click.option("--title", metavar="TEXT", help="Title, in place of the default one.")
+@click.option("--title", metavar="TEXT", help="Title that replaces the default one.")
 @click.option("--no-title", is_flag=True, help="Omit the title and the summary below it.")
 @click.option(
     "--style", type=click.Choice(["paper", "slide"]), help="Size and type for a paper or a slide, without --figsize."
@@ -61,7 +61,7 @@ def draw(
     width: str | None,
     **params: Any,
 ) -> None:
-    """Draw a calibration diagram, or save the data behind it."""
+    """Draw a calibration diagram, or save its data."""
     method_settings, columns = pop_settings(params), pop_columns(params)
     suffix = _check_suffix(diagram, out)
     output.check_outputs(files, out=out)
@@ -101,7 +101,7 @@ def draw(
     else:
         content = result.to_dict()
         write_data_file(out, content, content["table"], "TO602")
-    output.print_text(f"{result.describe()}\n{out}")
+    output.print_text(f"{to_printable(result.summary)}\n{out}")
     for note in result.notes:
         output.print_text(f"  {note_line(note)}")
 
@@ -110,7 +110,7 @@ def _check_suffix(diagram: str, out: str) -> str:
     """Return the suffix of the output file; raise TO606 if it is neither that of a picture nor that of a table."""
     suffix = Path(out).suffix.lower()
     if suffix not in _PICTURE_SUFFIXES + _TABLE_SUFFIXES:
-        problem = "The format of a diagram is given by the suffix of its file."
+        problem = "The suffix of the file determines the format of the diagram."
         raise InputError("TO606", problem, repr(out), f"Use one of {_list_suffixes(diagram)}.")
     return suffix
 
@@ -121,7 +121,7 @@ def _refuse_unused_options(out: str, suffix: str, options: Sequence[str]) -> Non
     unused += ["--figsize", "--dpi", "--style", "--width"] if suffix in (*_TABLE_SUFFIXES, ".html") else []
     if ignored := [option for option in options if option in unused]:
         problem = "A page has no size" if suffix == ".html" else "A table has no title and no size"
-        fix = "Leave it out, or write a .svg, .png or .pdf."
+        fix = "Omit it, or write a .svg, .png or .pdf."
         raise InputError("TO603", f"{problem}.", f"{ignored[0]} --out {out}", fix)
 
 
@@ -129,7 +129,7 @@ def _check_rotatable(diagram: str, out: str, suffix: str) -> None:
     """Raise TO606 for an HTML page of a diagram that cannot be rotated."""
     if suffix != ".html" or diagram in _ROTATABLE_DIAGRAMS:
         return
-    problem = f"Only the diagram {' and '.join(_ROTATABLE_DIAGRAMS)} is saved as an HTML page, where it can be rotated."
+    problem = f"Only {' and '.join(_ROTATABLE_DIAGRAMS)} can be saved as an HTML page, for rotation."
     raise InputError("TO606", problem, f"--diagram {diagram} --out {out}", f"Use one of {_list_suffixes(diagram)}.")
 
 
@@ -139,7 +139,7 @@ def _check_groups(diagram: str, columns: Mapping[str, Any], *, needs_groups: boo
         raise InputError("TO601", "No group column is named.", "no --group", "Add --group C for every such column.")
     if "group" in columns and not needs_groups:
         got = f"--group {columns['group'][0]} --diagram {diagram}"
-        raise InputError("TO603", "Only the diagram groups draws groups.", got, "Leave --group out.")
+        raise InputError("TO603", f"{diagram} has no --group.", got, "Use --diagram groups, or trueodds audit.")
 
 
 def _list_suffixes(diagram: str) -> str:

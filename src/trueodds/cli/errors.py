@@ -39,7 +39,7 @@ _EXAMPLE_OUTPUTS = {
 _UNUSED_RECORD_OPTIONS = {
     "--samples": "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers"
     " FILE … --out F.",
-    **dict.fromkeys(("--answer", "--choices", "--question", "--correct"), "Leave it out: no outcome is read."),
+    **dict.fromkeys(("--answer", "--choices", "--question", "--correct"), "Omit it: no outcome is read."),
 }
 
 
@@ -99,7 +99,7 @@ def convert_usage_error(problem: click.UsageError) -> InputError:
 
 
 def _suggest_fraction(param: click.Parameter, message: str) -> str | None:
-    """Return the remedy for a percentage such as 5 in place of the fraction 0.05, or None if it cannot be one.
+    """Return the remedy for a percentage such as 5 instead of the fraction 0.05, or None if it cannot be one.
 
     The message of click for a number outside the range of the option begins with the number.
     """
@@ -120,8 +120,7 @@ def _convert_unknown_option(problem: click.NoSuchOption, command: str, fix: str)
     if command == "trueodds apply" and problem.option_name in _UNUSED_RECORD_OPTIONS:
         fix = _UNUSED_RECORD_OPTIONS[problem.option_name]
     elif other_commands:
-        takes = "takes" if len(other_commands) == 1 else "take"
-        fix = f"Leave it out: only {', '.join(other_commands)} {takes} it."
+        fix = f"Omit it, or use {' or '.join(other_commands)}."
     elif similar_options:
         fix = f"Did you mean {' or '.join(similar_options)}?"
     # A setting without an option of its own is passed by --set, which only commands of methods have.

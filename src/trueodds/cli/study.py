@@ -40,7 +40,7 @@ def study(
             "TO603",
             f"The study {name} does not take this option.",
             f"--{'method' if key == 'methods' else key}",
-            "Leave it out.",
+            "Omit it.",
         )
     with ProgressBar() as progress:
         result = run(quick=quick, out=out, rng=seed, progress=progress, **settings)

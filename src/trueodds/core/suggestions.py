@@ -30,12 +30,10 @@ _SYNONYMS_OF_SETTING: dict[str, tuple[str, ...]] = {
 }
 
 _DISCRIMINATION_TEXT = (
-    "That measures discrimination, not calibration; 'brier' and 'log_loss' reflect both, and the parts of 'corp' "
-    "separate them."
+    "Discrimination is not calibration. 'brier' and 'log_loss' reflect both; the parts of 'corp' separate them."
 )
 _ACCURACY_TEXT = (
-    "That measures accuracy, not calibration; an audit and a table report it as accuracy, and 'brier' and 'log_loss'"
-    " reflect both."
+    "Accuracy is not calibration. It is available in to.table and to.audit; 'brier' and 'log_loss' reflect both."
 )
 # Measures that the library does not have, because they do not measure calibration, with the explanation.
 UNRELATED_MEASURES = {
@@ -81,7 +79,7 @@ def name_of_phrase(phrase: str) -> str:
 
 
 def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
-    """Return the known names of which this is another spelling, else the phrases of those of which it is a synonym.
+    """Return the known names that `word` misspells; if none, what its synonyms suggest.
 
     >>> resolve_synonym("N-Bins", ["bins", "order"]), resolve_synonym("nonsense", ["bins"])
     (['bins'], [])

@@ -93,10 +93,17 @@ def _convert_objects(array: Array, name: str) -> Array:
         return _convert_long_integers(converted, name) if converted.dtype.kind == "O" else converted
     raise InputError(
         "TO114",
-        f"{name} must hold numbers or names.",
+        f"{name} must contain numbers or names.",
         " and ".join(sorted(kind.__name__ for kind in kinds)),
-        "Convert it first.",
+        _remedy_for_objects(values),
     )
+
+
+def _remedy_for_objects(values: Array) -> str:
+    """Return the remedy for objects that are neither numbers nor names, such as a model passed as its predictions."""
+    if any(hasattr(value, "predict_proba") or hasattr(value, "decision_function") for value in values):
+        return "This is a model: use Predictions.from_estimator(model, X, y)."
+    return "Convert the values to float64 or str."
 
 
 def _refuse_missing(values: Any, array: Array, name: str) -> None:
@@ -121,9 +128,9 @@ def _convert_long_integers(array: Array, name: str) -> Array:
         )
         raise InputError(
             "TO114",
-            f"{name} holds an integer that is larger than every float.",
+            f"{name} contains an integer that no float can represent.",
             f"{bits:,} bits in row {_row_of_index(array, -negative_index)}",
-            "Convert it first.",
+            "Scale the values, or correct this one.",
         ) from None
 
 
@@ -137,7 +144,7 @@ def _check_encodable(array: Array, name: str) -> None:
         first = bad_indices[0]
         raise InputError(
             "TO114",
-            f"{name} must hold text that can be encoded, without lone surrogates.",
+            f"{name} contains text that UTF-8 cannot encode: a lone surrogate.",
             f"{str(texts[first])!r} in row {_row_of_index(array, first)}{count_phrase(len(bad_indices))}",
             "Decode the names again, as UTF-8.",
         )
@@ -171,7 +178,7 @@ def _not_numeric_error(array: Array, name: str) -> InputError:
         got = f"{describe(texts[0])} in row 0"
         label_remedy = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
         fix = next(iter(number_text_remedies(texts)), label_remedy)
-    return InputError("TO114", f"{name} must hold numbers.", got, fix)
+    return InputError("TO114", f"{name} must contain numbers.", got, fix)
 
 
 def check_shape(p: Array, name: str) -> None:
@@ -184,9 +191,8 @@ def check_shape(p: Array, name: str) -> None:
             f"Pass {name}[:, 0] as the probability of the second class.",
         )
     if p.ndim not in (1, 2) or p.shape[-1] == 0:
-        raise InputError(
-            "TO101", f"{name} must be (n,) or (n, K).", f"shape {p.shape}", "Reshape it to one row per prediction."
-        )
+        fix = "Pass one row per prediction; for several models use to.table(y, {'name': p, …})."
+        raise InputError("TO101", f"{name} must be (n,) or (n, K).", f"shape {p.shape}", fix)
 
 
 def check_one_dimensional(x: Array, name: str) -> None:
@@ -287,9 +293,19 @@ def refuse_swapped(y: Array, p: Array) -> None:
         raise InputError(
             "TO109",
             "The arguments look swapped: ⟨y_true⟩ has fractions, ⟨y_prob⟩ has whole numbers.",
-            f"⟨y_true⟩ starts {y[:3].tolist()}, ⟨y_prob⟩ starts {p[:3].tolist()}",
+            f"⟨y_true⟩ begins {_first_values(y)}, ⟨y_prob⟩ begins {_first_values(p)}",
             fix,
         )
+
+
+def _first_values(x: Array) -> str:
+    """Return the first three values of an array as text, with few digits.
+
+    >>> _first_values(np.array([0.44640568908896217, 0.355, 1.0, 0.2]))
+    '0.446, 0.355, 1, …'
+    """
+    more = ", …" if x.size > 3 else ""
+    return ", ".join(f"{value:.3g}" for value in x.ravel()[:3].tolist()) + more
 
 
 def restate_called_order(problem: InputError, fix: str) -> InputError:
@@ -309,7 +325,7 @@ def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
         raise InputError(
             "TO109",
             "The arguments look swapped: correct has fractions, confidence has 0 and 1.",
-            f"correct starts {correct[:3].tolist()}",
+            f"correct begins {_first_values(correct)}",
             "⟨Call from_confidence(confidence, correct)⟩.",
         )
 
@@ -320,7 +336,7 @@ def refuse_swapped_multilabel(y: Array, p: Array) -> None:
         raise InputError(
             "TO109",
             "The arguments look swapped: Y has fractions, P has 0 and 1.",
-            f"Y starts {y[:1].tolist()}, P starts {p[:1].tolist()}",
+            f"Y begins {_first_values(y)}, P begins {_first_values(p)}",
             "⟨Call from_multilabel(Y, P)⟩.",
         )
 

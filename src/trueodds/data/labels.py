@@ -295,28 +295,28 @@ def check_multilabel(y: Array, missing: float | None, names: tuple[Any, ...]) ->
             "TO358",
             "A label is unknown in every row.",
             f"{describe(names[label])}, in {len(y):,} rows",
-            "Leave out its columns.",
+            "Omit its columns.",
         )
     partly_unknown = np.flatnonzero(counts)
     listed = ", ".join(f"{to_printable(str(names[c]))} in {counts[c]:,}" for c in partly_unknown[:MAX_LISTED_ITEMS])
     more = f", and {len(partly_unknown) - MAX_LISTED_ITEMS:,} more" if len(partly_unknown) > MAX_LISTED_ITEMS else ""
-    text = f"Labels are unknown in some of the {len(y):,} rows, which only their other labels use: {listed}{more}."
+    text = f"Some labels are unknown ({len(y):,} rows): {listed}{more}. These rows count for their other labels only."
     return checked, [Note("TN303", text)]
 
 
 def check_binary(y: Array, name: str = "Y", *, is_multilabel: bool = False) -> Array:
     """Convert values of 0 and 1 to integers; raise TO116 for others, such as −1 for an unknown label."""
     if y.dtype.kind not in "biuf":
-        raise InputError("TO116", f"{name} must hold 0 and 1.", f"dtype {y.dtype}", "Convert it first.")
+        raise InputError("TO116", f"{name} must contain only 0 and 1.", f"dtype {y.dtype}", "Convert it to 0 and 1.")
     is_invalid = ~((y == 0) | (y == 1))
     if is_invalid.any():
         first = y[np.unravel_index(int(np.argmax(is_invalid)), y.shape)]
-        fix = "Convert it first."
+        fix = "Convert the values to 0 and 1."
         if is_multilabel and first == -1:
             fix = (
                 "If -1 means that a label is unknown, pass ⟨missing=-1⟩: the row then counts for its other labels only."
             )
-        refuse_first_invalid(y, is_invalid, "TO116", f"{name} must hold 0 and 1.", fix)
+        refuse_first_invalid(y, is_invalid, "TO116", f"{name} must contain only 0 and 1.", fix)
     return y.astype(np.int64)
 
 

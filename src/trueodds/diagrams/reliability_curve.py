@@ -181,8 +181,8 @@ class ReliabilityCurve(Recipe):
             )
             notes.append(Note("TN258", text))
         text = (
-            "The curve averages over neighboring scores: it hides variation within a bandwidth, and where predictions"
-            " lie mostly on one side, the curve of a calibrated model leaves the diagonal as well."
+            "The curve averages over neighboring scores: it hides variation within a bandwidth, and smoothing bias moves"
+            " even a calibrated curve off the diagonal (dashed)."
         )
         if self.band == "confidence":
             text += " The band covers the smoothed true event rates, not the true rates themselves."
@@ -333,7 +333,7 @@ MIN_NAMED_WIDTH = 0.001  # smallest width of a segment for which both ends are n
 
 @dataclass(frozen=True)
 class CurveSegment:
-    """Consecutive points at all of which the model overpredicts, or at all of which it underpredicts."""
+    """A run of points on one side of the diagonal."""
 
     low: float
     high: float

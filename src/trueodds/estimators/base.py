@@ -73,8 +73,8 @@ class Estimator(Settings):
     lens_of_several_classes: ClassVar[str | None] = None  # the same for more than two classes only
     interval: ClassVar[str | None] = None  # what interval="auto" stands for; see resampling/intervals/method.py
     norm_power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
-    # Whether the value behaves like a mean once it is far from 0. If not, the shorter interval that a bootstrap then
-    # gives is not used (see resampling/intervals/residual_norm.py).
+    # Whether the bootstrap distribution is near normal away from 0, which allows the shorter interval (see
+    # resampling/intervals/residual_norm.py).
     is_smooth: ClassVar[bool] = True
     null_draws_of: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
     supports_clusters: ClassVar[bool] = True  # whether the rows may come in clusters
@@ -161,7 +161,7 @@ class Estimator(Settings):
 
     @property
     def has_target(self) -> bool:
-        """Whether values above the best one are errors, and those below it too."""
+        """Whether deviations from `best_value` in both directions are errors."""
         return bool(self.best_value_setting) and self.best_value < self.upper_bound
 
     def expected_if_calibrated(self, view: View) -> float | None:

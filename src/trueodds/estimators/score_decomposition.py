@@ -37,7 +37,7 @@ class DecomposableScore(HasPartition, ProperScore):
                 "TO202",
                 f"{self.name} uses no bins. Only its decomposition does.",
                 f"partition {self.partition}",
-                f"Leave it out, or add decomposition='{self.decompositions[-1]}'.",
+                f"Omit it, or add decomposition='{self.decompositions[-1]}'.",
             )
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:

@@ -381,4 +381,4 @@ def _check_compatible_settings(
     for name, (value, partners) in partners_of_setting.items():
         if value and used_settings[0] not in partners:
             problem, got = f"{name} goes with {' or '.join(partners)}.", f"{name} with {used_settings[0]}"
-            raise InputError("TO205", problem, got, "Leave it out.")
+            raise InputError("TO205", problem, got, "Omit it.")

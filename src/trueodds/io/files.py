@@ -95,7 +95,7 @@ def check_csv_settings(data: Any, csv_settings: CsvSettings) -> None:
         got = f"⟨{name}={getattr(csv_settings, name)!r}⟩"
         *suffixes, last = [suffix for suffix, file_format in FORMAT_OF_SUFFIX.items() if file_format.is_text]
         problem = f"{name} is only for {', '.join(suffixes)} and {last} files."
-        raise InputError("TO205", problem, got, "Leave it out.")
+        raise InputError("TO205", problem, got, "Omit it.")
 
 
 def _partition_of(path: str) -> dict[str, str]:

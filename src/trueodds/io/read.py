@@ -157,7 +157,7 @@ def read(
     if sum_tolerance is not None and (selection.has_logits or selection.kind in ("confidence", "multilabel")):
         raise _unused_setting_error("sum_tolerance", "logits" if selection.has_logits else selection.kind)
     if missing is not None and selection.kind != "multilabel":
-        raise InputError("TO205", "missing goes with multilabel.", f"⟨missing={missing!r}⟩", "Leave it out.")
+        raise InputError("TO205", "missing requires multilabel.", f"⟨missing={missing!r}⟩", "Omit it.")
     if selection.kind == "confidence" and classes is not None:
         raise _unused_setting_error("classes", selection.kind)
     if isinstance(data, Predictions):
@@ -245,7 +245,7 @@ def _not_a_column_name_error(setting: str, got: Any) -> InputError:
 
 
 def _unused_setting_error(setting: str, kind: str) -> InputError:
-    return InputError("TO205", f"{setting} has no meaning with {kind}.", f"both {setting} and {kind}", "Leave it out.")
+    return InputError("TO205", f"{setting} has no meaning with {kind}.", f"both {setting} and {kind}", "Omit it.")
 
 
 def _check_no_other_settings(

@@ -37,7 +37,7 @@ def rewrite(
     percent: PercentScale | None = None,
     progress: RowProgress | None = None,
 ) -> tuple[int, tuple[Note, ...]]:
-    """Write the rows of files again with recalibrated probabilities; return their number, and notes on the cells.
+    """Rewrite files with recalibrated probabilities; return the number of rows, and notes on the cells.
 
     `transform` maps probabilities (n, K), or with `logits` the logits of the file, to (n, K). The other columns, the
     names and the order stay; the columns of probabilities hold the new values in float64. Columns of logits become
@@ -159,6 +159,7 @@ def _replace_columns(
 
 
 def output_column_names(roles: ColumnRoles) -> tuple[str, ...]:
+    """Return the names of the output columns: those of the input, or ``p_…`` if it held logits."""
     if not roles.logits:
         return roles.probs
     if len(roles.probs) == 1:

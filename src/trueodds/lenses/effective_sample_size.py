@@ -39,7 +39,7 @@ def unit_weight(view: View) -> float | None:
 
 
 def n_represented(view: View) -> float:
-    """Return the number of rows that the weights represent: their sum if they are counts, else the rows with weight."""
+    """Return the sum of the weights if they are counts, else the number of rows with positive weight."""
     return view.total if has_integer_weights(view) else view.n_rows
 
 

@@ -21,9 +21,9 @@ def reconcile_intervals(
 ) -> list[Estimate]:
     r"""Make the intervals of the errors consistent with the tests and with each other.
 
-    An interval is extended to 0 if the test through the same lens does not reject. That of the first error is extended
-    only to the lower limit of the absolute mean gap, whose interval through the same lens is `mean_gap`, because the
-    error is at least the absolute mean gap. The interval of the canonical error is raised to that of the confidence
+    An interval is extended to 0 if the test for the same lens does not reject. The interval of the first error is
+    extended only to the lower limit of the absolute mean gap, whose interval for the same lens is `mean_gap`, because
+    the error is at least the absolute mean gap. The interval of the canonical error is raised to that of the confidence
     error and to K/2 times that of the mean error of the classes; its lower limit is raised only if the test through its
     lens rejects. An interval is changed only if its limits, as they are displayed, change; it then has the method
     `reconciled` and a note.
@@ -49,7 +49,7 @@ def reconcile_intervals(
                 error,
                 replace(error.interval, low=smallest_low),
                 f"The interval of the {lens} error ({_format_interval(error.interval)}) is extended to {end}, because"
-                " the test through the same lens does not reject calibration.",
+                " the test for the same lens does not reject calibration.",
             )
     canonical = by_lens.get("canonical")
     if canonical is not None and canonical.interval is not None:
@@ -80,8 +80,8 @@ def _raise_limits(
         return canonical
     end = "; its lower limit does not exceed the estimate" if interval.low < low == canonical.value else ""
     text = (
-        f"The interval of the canonical error ({_format_interval(interval)}) is raised to those of the confidence and"
-        f" class errors, because the true canonical error is at least as large as these{end}."
+        f"The interval of the canonical error ({_format_interval(interval)}) is raised to the limits of the confidence"
+        f" and class errors, because the true canonical error is at least as large{end}."
     )
     raised = _replace_interval(canonical, replace(interval, low=low, high=high), text)
     # A debiased value below the lower limit is wrong: the noise floor, which was subtracted, is larger than the bias.

@@ -109,8 +109,8 @@ def main_pictures(audit: AuditResult, figures: Sequence[Mapping[str, Any]]) -> d
     bound = format_gain_bound(recalibration)
     text = (
         f"{_describe_correction(recalibration, held_out, audit.data)}Each row's recalibrated probability comes from a"
-        f" map fitted and chosen without that row ({held_out.n:,} rows); errors in their mean level cancel, so look at"
-        " the shape." + (f" The log loss is reduced by {bound}." if bound else "")
+        f" map fitted and chosen without that row ({held_out.n:,} rows). Cross-fitting equalizes the mean; judge only"
+        " the shape of the curve." + (f" The log loss is reduced by {bound}." if bound else "")
     )
     shows_class = any(picture.view for picture in evidence)
     if shows_class:

@@ -17,9 +17,9 @@ from trueodds.reports.text.result_tables import standard_measure_label
 _INTERVAL_NAMES = {
     "bca": ("bias-corrected and accelerated bootstrap intervals", "efron1987"),
     "percentile": ("percentile bootstrap intervals", None),
-    "folded-normal": ("intervals from a folded normal distribution of the error, estimated by the bootstrap", None),
+    "folded-normal": ("folded-normal bootstrap intervals", None),
     "normal": ("normal (Wald) intervals", None),
-    "residual-norm": ("intervals from the norm of the residual noise, estimated by the bootstrap", None),
+    "residual-norm": ("residual-norm bootstrap intervals", None),
     "t": ("Student t intervals", None),
     "reconciled": ("intervals that were reconciled with the tests and with each other", None),
 }

@@ -61,7 +61,7 @@ def _explain_group_table(audit: AuditResult) -> str:
     among_groups = audit.among_groups or AmongGroups()
     family_alpha = audit.verdict.alpha
     alpha = among_groups.alpha or family_alpha
-    share = "" if alpha == family_alpha else " (the part of alpha that remains for groups)"
+    share = "" if alpha == family_alpha else " (alpha allocated to the groups)"
     examined = count_examined_groups(len(audit.groups), len(among_groups.unexamined))
     text = f"{examined}; the notes name the others. " if examined else ""
     text += (

@@ -260,10 +260,10 @@ def _format_signed(x: float | None) -> str:
     return "0" if abs(x) < 5e-5 else f"{x:+.4f}"
 
 
-# What the estimated gain belongs to, in words.
+# Whose gain was estimated, in words.
 _GAIN_SUBJECTS = {
     METHOD: "the chosen method",
-    PROCEDURE: "the whole selection procedure, because the folds chose different methods",
+    PROCEDURE: "the whole selection procedure; the folds chose different methods",
 }
 
 
@@ -283,7 +283,7 @@ def recalibration_table(audit: AuditResult) -> Table:
         *([] if recalibration.status == TRAINING_ROWS else _gain_entries(recalibration)),
         *_accuracy_entries(recalibration, audit.data),
         *((f"rows used to {name}", format_integer(n)) for name, n in (recalibration.rows or {}).items()),
-        ("weight of the uniform distribution mixed in", format_number(recalibration.mixing)),
+        ("share of the uniform distribution in the mixture", format_number(recalibration.mixing)),
         ("minimum probability in a logarithm", format_number(recalibration.min_prob)),
     ]
     return Table.from_entries("Recalibration", [entry for entry in entries if entry[1] != "–"])
@@ -297,7 +297,7 @@ def _gain_entries(recalibration: AuditRecalibration) -> list[tuple[str, str]]:
     detectable = format_number(recalibration.detectable_gain)
     return [
         ("gain", gain if gain_percent is None else f"{gain} ({format_gain_percent(gain_percent)})"),
-        ("gain of", _GAIN_SUBJECTS.get(recalibration.gain_of or "", "–")),
+        ("estimated for", _GAIN_SUBJECTS.get(recalibration.gain_of or "", "–")),
         ("standard error of the gain", format_number(recalibration.gain_se)),
         (f"lower {limit} of the gain", format_number(recalibration.gain_low)),
         (f"upper {limit} of the gain", format_number(recalibration.gain_high)),

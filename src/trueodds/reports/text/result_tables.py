@@ -162,7 +162,7 @@ def error_table(audit: AuditResult) -> Table:
     )
     intro = (
         "Noise floor: the expected error of a calibrated model on these rows. p: the p-value of the calibration test"
-        " through the same lens. The test is more sensitive than the interval: p can be small although the interval"
+        " for the same lens. The test is more sensitive than the interval: p can be small although the interval"
         " includes 0." + _explain_dashes(estimates) + _explain_reconciled_intervals(estimates)
     )
     if any(test.holm != "–" for test in tests):

@@ -265,7 +265,7 @@ def _describe_confirmed_gain(audit: AuditResult, recalibration: AuditRecalibrati
     what = "miscalibration" if recalibration.status == GAIN_NOT_ESTABLISHED else ""
     remark += f"; {what}{' ' * bool(what)}confirmed {method}{_pvalue_suffix(recalibration)}"
     if recalibration.gain_of == PROCEDURE:
-        remark += "; estimated for the whole procedure, because the folds chose different methods"
+        remark += "; the gain is that of the whole selection procedure, because the folds chose different methods"
     if any(candidate.chosen and candidate.keeps_order is False for candidate in recalibration.candidates):
         remark += "; some higher scores get lower probabilities (TN529)"
     changes = describe_changed_classes(recalibration, audit.data, only_relevant=True)

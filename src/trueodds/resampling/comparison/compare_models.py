@@ -148,7 +148,7 @@ class ModelComparison(Settings):
             notes.append(Note("TN211", text))
         if interval is not None and not interval.low <= 0 <= interval.high and pair.is_doubtful:
             notes.append(pair.doubt_note)
-        if not has_no_interval and (note := _noise_floor_note(pair, self.estimator)):
+        if not has_no_interval and (note := _noise_floor_note(pair, interval, self.estimator)):
             notes.append(note)
         if self.null == "swap":
             p, min_pvalue = self._swap_pvalue(pair, seed)
@@ -286,7 +286,7 @@ def _count_compared_rows(pair: ErrorDifference) -> int:
     return pair.a.n_rows if pair.paired else pair.a.n_rows + pair.b.n_rows
 
 
-def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | None:
+def _noise_floor_note(pair: ErrorDifference, interval: Interval | None, estimator: Estimator) -> Note | None:
     """A note if two calibrated models with these predictions would differ because of their noise floors."""
     noise_floor_a, noise_floor_b = pair.a.estimate.noise_floor, pair.b.estimate.noise_floor
     is_error = estimator.vanishes_if_calibrated and not isinstance(estimator, Mean)
@@ -299,11 +299,8 @@ def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | Non
     gap = noise_floor_a - noise_floor_b
     if abs(gap) <= max(MIN_EXPLAINED_SHARE * abs(pair.value), 2 * _simulation_error(pair)):
         return None
-    text = (
-        f"Two calibrated models with these predictions would differ by {gap:.2g} because of noise alone. Compare the "
-        "models by the interval, if there is one, and not by the plain difference."
-    )
-    return Note("TN228", text)
+    advice = "do not compare the plain estimates" if interval is None else "use the interval"
+    return Note("TN228", f"Expected difference of two calibrated models: {gap:.2g}; {advice}.")
 
 
 def _simulation_error(pair: ErrorDifference) -> float:

@@ -29,7 +29,7 @@ class ComparisonResult(Result):
         Parameters
         ----------
         models : mapping of str to data, or sequence
-            The predictions that were compared by name, in whatever form `compare` accepts, or in their order.
+            The compared data: a mapping by model name, or a sequence in the same order.
         path : str or Path, optional
             File to which the page is written.
 
@@ -62,8 +62,8 @@ class Comparison(ComparisonResult):
     estimator, lens : str
         Name of the estimator and of the lens.
     difference : float
-        The estimate of the first model minus that of the second, or for a measure with a target, the distance of the
-        first from the target minus that of the second; ``float(comparison)`` returns it.
+        The estimate of the first model minus the estimate of the second. For a measure with a target (`o_e`: 1), the
+        difference of the two distances from it. ``float(comparison)`` returns it.
     n : int
         Number of rows that were compared: those of both models together if they were evaluated on different rows.
     paired : bool
@@ -226,12 +226,20 @@ class Ranking(ComparisonResult):
         """Describe the order and which parts of it are settled, in one line."""
         order = ", ".join(f"{name} {format_number(self.models[name].value)}" for name in self.order)
         pieces = [f"{self.estimator} {order}"]
-        settled_text, unsettled_text = _list_pairs(self.settled, " < ", ", "), _list_pairs(self.unsettled, ", ", "; ")
-        pieces.append(f"established: {settled_text}; not established: {unsettled_text}")
+        pieces.append(self._describe_significance())
         pieces.append(f"{format_percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
         pieces.append(format_lens_and_settings(self.lens, self.settings))
         return to_printable(" · ".join(pieces))
+
+    def _describe_significance(self) -> str:
+        """Describe which pairs differ significantly, the better model first, and which do not."""
+        if not self.settled:
+            return "no significant difference"
+        significant = f"significant: {_list_pairs(self.settled, ' < ', ', ')}"
+        if not self.unsettled:
+            return f"{significant} (all pairs)"
+        return f"{significant}; not significant: {_list_pairs(self.unsettled, ', ', '; ')}"
 
 
 def _format_estimate(name: str, estimate: Estimate) -> str:
@@ -245,4 +253,4 @@ def _list_pairs(pairs: Sequence[tuple[str, str]], pair_separator: str, separator
     """Format at most six pairs of names, joined by `pair_separator` within a pair and by `separator` between pairs."""
     pair_texts = [f"{first}{pair_separator}{second}" for first, second in pairs[:MAX_LISTED_PAIRS]]
     more = [f"{len(pairs) - MAX_LISTED_PAIRS} more"] if len(pairs) > MAX_LISTED_PAIRS else []
-    return separator.join([*pair_texts, *more]) or "nothing"
+    return separator.join([*pair_texts, *more])

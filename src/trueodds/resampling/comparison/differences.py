@@ -384,7 +384,7 @@ def _max_t_statistics(draws: Sequence[Array | None]) -> Array | None:
 
 
 class ReflectedModel(ComparedModel):
-    """A model whose values are reflected about a target t, 2t − value, so that their distance from t is the same.
+    """A model with each value v replaced by 2t − v, at the same distance from the target t.
 
     The sum of two deviations from t is then the difference between a model and a reflected model.
     """

@@ -105,7 +105,7 @@ def test_only_an_interval_that_ends_at_its_estimate_is_explained(
     value: float, high: float, method: str, is_explained: bool
 ) -> None:
     sentences = caption_sentences([column(value, high, method)], 0.95, compared=False, interval=True, noise_floor=True)
-    assert any("upward bias of the estimate" in sentence for sentence in sentences) == is_explained
+    assert any("correct the upward bias" in sentence for sentence in sentences) == is_explained
 
 
 def test_a_wide_table_spans_both_columns_of_a_page() -> None:

@@ -222,7 +222,7 @@ def test_the_pvalues_of_differences_are_adjusted_for_all_of_them() -> None:
     smallest = min(differences, key=lambda difference: difference.pvalue if difference.pvalue is not None else 2.0)
     assert smallest.adjusted_pvalue == pytest.approx(min(1.0, 4 * (smallest.pvalue or 0.0)))
     assert table.describe().startswith("table · 2 models × 2 versions × 2 measures")
-    assert "*: significant difference of versions" in table.describe().replace("\n", " ")
+    assert "*: significant difference between versions" in table.describe().replace("\n", " ")
 
 
 def test_three_versions_are_compared_with_the_first() -> None:

@@ -41,7 +41,9 @@ def test_temperature_scaling_changes_no_predicted_class_whatever_the_folds_chose
     # The gain of the procedure is not that of temperature scaling, which the table of candidates contains.
     (temperature,) = (candidate for candidate in document["candidates"] if candidate["method"] == "temperature")
     assert document["log_loss_after"] != pytest.approx(temperature["log_loss"], abs=1e-3)
-    assert "(estimated for the whole procedure, because the folds chose different methods)" in text(result, "TN509")
+    assert "The gain is that of the whole selection procedure, because the folds chose different methods." in text(
+        result, "TN509"
+    )
 
 
 def test_changed_classes_are_those_of_the_map_and_their_accuracy_is_cross_fitted():
@@ -223,8 +225,8 @@ def test_the_note_states_the_power_and_its_level():
     result = fit(AutoSpec(candidates=("temperature",), alpha=0.0025), Predictions([0, 1] * 100, [0.5] * 200))
     detectable = result.report.confirmation.detectable
     assert text(result, "TN510").endswith(
-        f"With these rows, a one-parameter map that gains {detectable:.4f} nats per row would have been confirmed in"
-        " 80 % of cases (tested at the 0.25 % level)."
+        " The smallest gain of a one-parameter map that is detectable with 80 % power on these rows is"
+        f" {detectable:.4f} nats per row (at the 0.25 % level)."
     )
 
 
@@ -281,7 +283,7 @@ def test_a_detectable_gain_above_the_log_loss_is_not_stated():
     result = fit(AutoSpec(candidates=("temperature",)), preds)
     assert result.report.confirmation is not None
     assert result.report.to_dict()["detectable_gain"] is None
-    assert not [note for note in result.notes if "would have been confirmed" in note.text]
+    assert not [note for note in result.notes if "detectable with 80 % power" in note.text]
 
 
 @pytest.mark.slow

@@ -151,7 +151,11 @@ def test_columns_are_named_one_by_one_or_by_pattern(run: Run, overconfident: str
 def test_list_names_the_members_of_the_tables(run: Run) -> None:
     from trueodds.estimators import ESTIMATORS
 
-    assert tuple(run("list", "estimators").stdout.split()) == ESTIMATORS.names()
+    lines = run("list", "estimators").stdout.splitlines()
+    assert tuple(line.split()[0] for line in lines) == ESTIMATORS.names()
+    assert all(len(line.split()) > 2 and len(line) <= 100 for line in lines)
+    (ece,) = (line for line in lines if line.startswith("ece "))
+    assert ece.split(maxsplit=1)[1].startswith("Expected calibration error (ECE): mean distance")
     everything = run("list").stdout
     assert all(name in everything for name in (*ESTIMATORS.names(), "temperature", "reliability", "consistency", "tv"))
 

@@ -111,7 +111,7 @@ def test_options_of_text_files_are_for_those_of_a_comparison_that_are_such(run: 
     frame(p_0=1 - P**2, p_1=P**2).to_parquet(folder / "b.parquet")
     assert run("compare", folder / "a.csv", folder / "b.parquet", "--separator", " ").exit_code == 0
     error = labelled(run("measure", folder / "b.parquet", "--separator", ";").stderr)
-    assert (error["code"], error["fix"]) == ("TO205", "Leave it out.")
+    assert (error["code"], error["fix"]) == ("TO205", "Omit it.")
     assert measured(run, folder / "b.parquet") > 0
 
 

@@ -132,7 +132,7 @@ def test_each_layer_can_be_left_out_and_the_legend_follows(bars):
 def test_without_its_bars_the_level_stands_beside_the_crosses_that_they_tested():
     text = words_of(Reliability(level=0.8)([view()]).less("bars").draw().axes[0])
     bar = "the 80\u00a0% consistency bar"
-    assert text[:2] == [f"observed, inside {bar}", f"observed, outside {bar}"]
+    assert text[:2] == [f"observed, within {bar}", f"observed, outside {bar}"]
 
 
 def test_without_the_strip_its_room_is_free():

@@ -104,7 +104,7 @@ def texts_of(diagram: Any) -> list[str]:
 LAYERS: dict[tuple[str, Any], dict[str, tuple[str, str | None]]] = {
     ("reliability", ("style", "deviation")): {
         "bars": ("bars", "90\u00a0% consistency bar"),
-        "crosses": ("crosses", "observed, inside"),
+        "crosses": ("crosses", "observed, within the bar"),
         "strip": ("strip", "predictions"),
         "sides": ("side", None),
     },

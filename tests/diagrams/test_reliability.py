@@ -155,7 +155,7 @@ def test_the_largest_error_comes_first():
     np.testing.assert_allclose(diagram.panels["error"], [0.9, 0.0])
     assert diagram.lens == "classwise"
     # Two rows at .9 that never came: an error of .9.
-    assert diagram.finding.startswith("Largest error: bad, ECE\u00a00.9000.")
+    assert diagram.finding.startswith("Largest error: class bad (ECE\u00a00.9000).")
     assert diagram.panels["finding"][1].startswith("good, ECE\u00a00.0000.")
 
 

@@ -37,7 +37,7 @@ def test_the_gain_of_choice_and_fit_is_not_called_that_of_the_chosen_method() ->
     )
     remark = fix_fact(report.to_dict()).remark
     assert remark.startswith("held-out log loss ")
-    assert "estimated for the whole procedure, because the folds chose different methods" in remark
+    assert "the gain is that of the whole selection procedure, because the folds chose different methods" in remark
     assert "the predicted class changes in no row, accuracy stays" in remark
 
 

@@ -130,7 +130,7 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
             "Recalibration",
             INFINITE,
             None,
-            "infinite before, 0.1578 after: compared with the original probabilities mixed likewise, a gain of at",
+            "infinite before, 0.1578 after: a gain of at",
             "good",
         ),
         (

@@ -67,7 +67,7 @@ def test_the_level_of_the_groups_is_the_part_of_alpha_that_remains() -> None:
     audit = example()
     audit["among_groups"]["alpha"] = 0.0475
     intro = group_tables.group_table(typed(audit)).intro
-    assert "joint p at most 0.0475 (the part of alpha that remains for groups)." in intro
+    assert "joint p at most 0.0475 (alpha allocated to the groups)." in intro
     audit["among_groups"]["alpha"] = 0.05
     assert "remains" not in group_tables.group_table(typed(audit)).intro
 

@@ -281,7 +281,7 @@ def resample_notes(columns: Sequence[EvaluatedColumn], alpha: float) -> list[Not
 def doubt_notes(columns: Sequence[EvaluatedColumn]) -> list[Note]:
     """Return a note on columns without a bold value because a significant difference depends on too few rows."""
     no_errors_text = "neither of two models made an error"
-    n_rows_text = f"a difference depends on fewer than {MIN_DECISIVE_UNITS} rows or clusters in effect"
+    n_rows_text = f"the effective number of rows or clusters behind a difference is below {MIN_DECISIVE_UNITS}"
     labels_of_reason: dict[str, list[str]] = {}
     for column in columns:
         reasons = [no_errors_text if pair.decisive_units == 0 else n_rows_text for pair in column.doubtful_pairs]

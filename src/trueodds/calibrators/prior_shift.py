@@ -290,7 +290,7 @@ class PriorShiftMap(CalibrationMap):
 
     def check_saved(self, k: int) -> None:
         if not self.ratios.any():
-            raise invalid_value_error("ratios", "numbers of which one is positive", "zeros only")
+            raise invalid_value_error("ratios", "nonnegative numbers, at least one positive", "zeros only")
 
 
 class PriorShiftSpec(CalibratorSpec, eq=False):

@@ -337,7 +337,8 @@ def _power_text(confirmation: Confirmation) -> str:
     """A sentence on the gain that these rows would have confirmed with 80 % power; empty if no gain is that large."""
     if not math.isfinite(confirmation.detectable):
         return ""
+    level = format_percent_in_text(confirmation.alpha)
     return (
         " The smallest gain of a one-parameter map that is detectable with 80 % power on these rows is"
-        f" {format_number(confirmation.detectable)} nats per row (at the {format_percent_in_text(confirmation.alpha)} level)."
+        f" {format_number(confirmation.detectable)} nats per row (at the {level} level)."
     )

@@ -14,6 +14,7 @@ from trueodds.cli.open_data import open_data, open_models_by_name
 from trueodds.cli.options import data_options, pop_columns
 from trueodds.cli.settings import FunctionCommand, parse_value, pop_settings
 from trueodds.core.errors import InputError
+from trueodds.core.printable import to_printable
 
 _PICTURE_SUFFIXES = (".svg", ".png", ".pdf", ".html")
 _TABLE_SUFFIXES = (".csv", ".json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import textwrap
 
 import click
@@ -46,6 +47,7 @@ _NAMES_OF_FAMILY = {
     ),
     "distances": ("tv", "l1", "l2", "sq-euclidean", "max", "kl", "lp:3"),
 }
+MAX_LINE_WIDTH = 100  # columns of a line on one method
 _ALL_FAMILIES = (*_REGISTRY_OF_FAMILY, "studies", *_NAMES_OF_FAMILY)
 
 
@@ -56,7 +58,7 @@ def list_names(family: str | None) -> None:
     if family is not None and family not in _ALL_FAMILIES:
         raise InputError("TO601", "Unknown kind of names.", repr(family), suggest_names(family, _ALL_FAMILIES))
     if family is not None:
-        output.print_text("\n".join(names_of_family(family)))
+        output.print_text("\n".join(_describe_names(family)))
         return
     for name in _ALL_FAMILIES:
         if name == "studies" and not declared_studies():
@@ -66,15 +68,41 @@ def list_names(family: str | None) -> None:
         output.print_text(line if width is None else output.wrap_lines(line, width, hanging=13))
 
 
+def _describe_names(family: str) -> list[str]:
+    """Return a line for each name of a family: the name, and the summary of a method's docstring."""
+    names = names_of_family(family)
+    if family not in _REGISTRY_OF_FAMILY:
+        return list(names)
+    registry, width = _registry(family), max(map(len, names))
+    summaries = [inspect.cleandoc(registry.load(name).__doc__ or "").partition("\n\n")[0] for name in names]
+    texts = [plain_text(" ".join(summary.split())) for summary in summaries]
+    return [_shorten_line(f"{name:<{width}}  {text}") for name, text in zip(names, texts, strict=True)]
+
+
+def _shorten_line(line: str) -> str:
+    """Return a line of at most `MAX_LINE_WIDTH` columns, cut at a blank.
+
+    >>> _shorten_line("ece  Expected calibration error"), len(_shorten_line("a long summary " * 9)) <= MAX_LINE_WIDTH
+    ('ece  Expected calibration error', True)
+    """
+    if len(line) <= MAX_LINE_WIDTH:
+        return line
+    return line[: MAX_LINE_WIDTH - 1].rpartition(" ")[0].rstrip(",:;") + " …"
+
+
 def names_of_family(family: str) -> tuple[str, ...]:
     """Return the names of a family, such as "estimators" or "lenses", without importing any method."""
     if family in _NAMES_OF_FAMILY:
         return _NAMES_OF_FAMILY[family]
     if family == "studies":
         return installed_studies().names()
+    return _registry(family).names()
+
+
+def _registry(family: str) -> Registry:
     module, _, table = _REGISTRY_OF_FAMILY[family].partition(":")
     registry: Registry = getattr(importlib.import_module(module), table)
-    return registry.names()
+    return registry
 
 
 @click.command(short_help="Explain the code of an error or a note.")

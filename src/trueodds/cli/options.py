@@ -74,7 +74,7 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
             "metavar": "'z_*'",
             "is_flag": False,
             "flag_value": READS_PROBS,  # without a value, as in `audit x.npz --logits`
-            "help": "Columns of logits or log-probabilities, in place of --probs. Without a value: those of --probs, or"
+            "help": "Columns of logits or log-probabilities; replaces --probs. Without a value: those of --probs, or"
             " the array of an npz file that fits.",
         },
     ),
@@ -85,7 +85,10 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--correct", {"metavar": "C", "help": "Column that says whether the chosen answer was correct."}),
     (
         "--predicted",
-        {"metavar": "C", "help": "Column of the predicted class, in place of --correct: correct if it equals --label."},
+        {
+            "metavar": "C",
+            "help": "Column of the predicted class; replaces --correct. An answer is correct if it equals --label.",
+        },
     ),
     ("--votes", {"metavar": "'v_*'", "help": "Columns of the number of votes for each class."}),
     ("--multilabel", {"metavar": "'y_*'", "help": "Columns of independent labels, 0 or 1; empty if unknown."}),

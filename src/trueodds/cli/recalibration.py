@@ -62,7 +62,7 @@ def fit(files: tuple[str, ...], method: str, out: str, **params: Any) -> None:
 @click.argument("calibrator")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @add_options((option, settings) for option, settings in COLUMN_OPTIONS if option in ("--probs", "--logits"))
-@click.option("--confidence", metavar="C", help="Column of the confidence in the chosen answer, in place of --probs.")
+@click.option("--confidence", metavar="C", help="Column of the confidence in the chosen answer; replaces --probs.")
 @click.option("--percent", is_flag=True, help="Confidences are percentages (70 means 70 %), also in the output.")
 @click.option(
     "--logprobs", metavar="F", help="Field of the log-probabilities of the options, in records of answers; adds p_…"

@@ -36,7 +36,7 @@ FORMATS = ("text", "markdown", "latex", "csv")
     "--lens",
     "lenses",
     multiple=True,
-    help="Lens of every measure, such as confidence or classwise. May be repeated. [default: that of each measure]",
+    help="Lens of every measure, such as confidence or classwise. May be repeated. [default: depends on the measure]",
 )
 @click.option(
     "--format", "table_format", type=click.Choice(FORMATS), default="text", show_default=True,

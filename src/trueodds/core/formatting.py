@@ -99,6 +99,8 @@ def format_lens_and_settings(lens: str, settings: Mapping[str, Any]) -> str:
         pieces.append(f"{distance} distance")
     if (aggregate := settings.get("aggregate")) is not None:
         pieces.append(f"aggregate {aggregate}")
+    if isinstance(threshold := settings.get("threshold"), float):
+        pieces.append(f"threshold {threshold:g}")
     return ", ".join(pieces)
 
 

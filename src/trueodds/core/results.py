@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from trueodds.core.errors import Note
 from trueodds.core.formatting import (
+    format_count,
     format_lens,
     format_lens_and_settings,
     format_number,
@@ -340,10 +341,17 @@ class Verdict(Result):
         return to_printable(
             f"{self.test} {'family-wise ' if self.lens == 'family' else ''}p"
             f" {format_pvalue_relation(self.pvalue, self.min_pvalue, cutoff=0)}{self._decision_text()}{family} ·"
-            f" statistic {format_number(self.statistic)}{self._margin_text()}"
+            f" statistic {format_number(self.statistic)}{self._groups_text()}{self._margin_text()}"
             f"{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {self._lens_text()}"
             f" · null: {_NULL_DETAILS.split(self.null)[0]}"
         )
+
+    def _groups_text(self) -> str:
+        """Describe the number of groups of a test and the degrees of freedom; empty without groups."""
+        groups, df = self.settings.get("groups"), self.settings.get("df")
+        if not isinstance(groups, int) or not isinstance(df, int):
+            return ""
+        return f" ({format_count(groups, 'group')}, {df} degree{'s' * (df != 1)} of freedom)"
 
     def _decision_text(self) -> str:
         """Describe whether the null hypothesis is rejected, and the number of draws; only draws if a margin decides."""

@@ -176,7 +176,7 @@ def _not_numeric_error(array: Array, name: str) -> InputError:
     if array.dtype.kind in "US" and name == "y_prob":
         texts = array.ravel()[:MAX_LISTED_ITEMS].astype(str).tolist()
         got = f"{describe(texts[0])} in row 0"
-        label_remedy = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
+        label_remedy = "If these are predicted labels, pass probabilities, for instance from predict_proba."
         fix = next(iter(number_text_remedies(texts)), label_remedy)
     return InputError("TO114", f"{name} must contain numbers.", got, fix)
 

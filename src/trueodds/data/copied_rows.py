@@ -92,7 +92,7 @@ def _note(fact: str) -> Note:
         "TN144",
         f"{fact}, as if cases had been copied. Drop the copies, or pass ⟨cluster=⟩ with the number of the case:"
         " every row"
-        " counts as a new case, so that p-values are too small and intervals too short. A recalibration has the copies"
+        " counts as a new case, so that p-values are too small and intervals too short. Cross-fitting keeps the copies"
         " of a case in one fold.",
     )
 

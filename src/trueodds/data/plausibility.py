@@ -47,7 +47,7 @@ MAX_CHANCE = 1e-6  # probability that by chance every group has a single class
 IMPLAUSIBLE_DATA_CODES = ("TN108", "TN142", "TN149", "TN186", "TN187")
 
 HARD_LABELS_TEXT = (
-    "Every {what} is 0 or 1, as in predicted labels: pass probabilities, such as those of predict_proba. Labels "
+    "Every {what} is 0 or 1, as in predicted labels: pass probabilities, for instance from predict_proba. Labels "
     "have accuracy, but no calibration."
 )
 

@@ -54,7 +54,7 @@ _COMMA_REMEDY = "replace it by a point and convert the texts to numbers"
 _NUMBER_TEXT_REMEDIES = (
     (r"\s*[\d.,]+\s*%\s*", "These are percentages as text: remove the % and divide by 100."),
     (r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*", "This is a decimal comma: {}."),
-    (r"\s*\*[\d.,]+\s*", "These are numbers behind a star, as Weka marks the predicted class: remove the star."),
+    (r"\s*\*[\d.,]+\s*", "Remove the star, with which Weka marks the predicted class."),
     (r"\s*[\[(].*[\])]\s*", "These are lists as text: write one column of numbers for each class."),
     (r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", "These are numbers as text: convert them, for example by astype(float)."),
 )

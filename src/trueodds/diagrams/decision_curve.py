@@ -171,7 +171,7 @@ class DecisionCurve(Recipe):
             tables += [*panels[-1], *(_strip_rows(name, curve) for name, curve in curves.items())]
             event_rates = [curve.event_rate for curve in curves.values()]
             if not np.allclose(event_rates, event_rates[0], rtol=1e-9, atol=1e-12):
-                text = "The models have different outcomes: the line of treating all is that of the first model."
+                text = "The models have different outcomes: the line of treating all is for the first model."
                 notes.append(Note("TN263", text))
         limits_of_axes = _axis_limits(thresholds, panels[:MAX_PANELS])
         rows = [

@@ -259,7 +259,12 @@ class DiagramContent:
 
     def caption(self) -> str:
         """Return the default title of given axes: the name of the view, and its main result in a few words."""
-        return f"{self.panels['title'][0]}: {self.panels['aside'][0]}"
+        title = str(self.panels["title"][0])
+        return f"{'P(event)' if title == 'positive' else title}: {self._caption_result()}"
+
+    def _caption_result(self) -> str:
+        """The main result of the first view in a few words, for the default title of given axes."""
+        return str(self.panels["aside"][0])
 
     def legend(self) -> list[tuple[Any, str]]:
         """Return the handle and the label of each entry of the legend, those of the marks that the panels show."""

@@ -170,7 +170,7 @@ def _summarize_fits(table: dict[str, Array], is_estimate: Array) -> str:
         return "no finite fit"
     if is_estimate.sum() == 1:
         return f"δ\u00a0{table['delta'][is_estimate][0]:.3g}, γ\u00a0{table['gamma'][is_estimate][0]:.2f}"
-    return f"{int(table['outside'][is_estimate].sum())} of {int(is_estimate.sum())} outside"
+    return f"{int(table['outside'][is_estimate].sum())} of {int(is_estimate.sum())} miscalibrated"
 
 
 def _describe_finding(

@@ -12,6 +12,7 @@ from scipy.special import bdtrc
 
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import Note
+from trueodds.core.formatting import format_count
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.core.typing import Array
@@ -281,6 +282,15 @@ class ReliabilityDiagram(BinnedPlot):
 
     layers = ("bars", "crosses", "strip", "gaps", "sides")
 
+    def _caption_result(self) -> str:
+        if "bins_outside" not in self.panels:
+            return super()._caption_result()
+        n_outside, n_bins = int(self.panels["bins_outside"][0]), int(self.panels["bins"][0])
+        if self.settings["bars"] == "confidence":
+            verb = "excludes" if n_outside == 1 else "exclude"
+            return f"{n_outside} of {format_count(n_bins, 'interval')} {verb} the mean prediction"
+        return f"{n_outside} of {format_count(n_bins, 'bin')} outside their bars"
+
     @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Inches of the figure; the unit square needs room for the header above it."""
@@ -360,8 +370,8 @@ class ReliabilityDiagram(BinnedPlot):
             suffix = "" if bar_kind == "consistency" and shows_bars else f" ({level})"
             return f"inside{suffix}", f"outside{suffix}"
         if bar_kind == "consistency":
-            suffix = "" if shows_bars else f" the {level} consistency bar"
-            return f"observed, inside{suffix}", f"observed, outside{suffix}"
+            bar = "the bar" if shows_bars else f"the {level} consistency bar"
+            return f"observed, within {bar}", f"observed, outside {bar}"
         if shows_bars:
             return f"observed ({level} interval)", f"{level} interval excludes predicted"
         return f"observed, {level} interval includes predicted", f"observed, {level} interval excludes predicted"
@@ -572,5 +582,6 @@ def describe_finding(
     text = f"{segment_text} {text}" if segment_text else text
     if n_views == 1:
         return text
-    title = f"{'Largest error: ' if is_largest else ''}{view_name.removeprefix('class:')}"
-    return f"{title}, ECE\u00a0{binned.calibration_error:.4f}. {text}"
+    name = f"class {view_title(view_name)}" if view_name.startswith("class:") else view_name
+    title = f"Largest error: {name}" if is_largest else capitalize_first(name)
+    return f"{title} (ECE\u00a0{binned.calibration_error:.4f}). {text}"

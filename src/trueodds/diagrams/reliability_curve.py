@@ -181,8 +181,8 @@ class ReliabilityCurve(Recipe):
             )
             notes.append(Note("TN258", text))
         text = (
-            "The curve averages over neighboring scores: it hides variation within a bandwidth, and smoothing bias moves"
-            " even a calibrated curve off the diagonal (dashed)."
+            "The curve averages over neighboring scores: it hides variation within a bandwidth, and smoothing bias"
+            " moves even a calibrated curve off the diagonal (dashed)."
         )
         if self.band == "confidence":
             text += " The band covers the smoothed true event rates, not the true rates themselves."

@@ -133,7 +133,7 @@ class Simplex(SimplexRecipe):
         if any(view.p.shape[1] > 3 for view in views):
             text = (
                 "Each panel shows a class, its closest rival and the other classes combined. The closest rival is the "
-                "class with the largest mean product of its probability and that of the class."
+                "class with the largest mean product of both probabilities."
             )
             notes.append(Note("TN253", text))
         return SimplexDiagram(

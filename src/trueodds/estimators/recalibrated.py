@@ -84,8 +84,8 @@ class RecalibratedMeasure(Estimator):
         recalibrated = cross_fit(rows, spec, int(self.folds), int(self.rng))
         settings = (("calibrator", spec.name), ("folds", int(self.folds)), ("fold_seed", int(self.rng)))
         text = (
-            f"{self.name}: each row was recalibrated by a fit of {spec.name} to the other folds of {int(self.folds)}."
-            " Interval and noise floor are those of these probabilities; the fits are not repeated."
+            f"{self.name}: {spec.name}, fitted to the other {int(self.folds) - 1} folds, recalibrated each row."
+            " Interval and noise floor treat these probabilities as fixed; the fits are not repeated."
         )
         return self.measure_of_recalibrated(settings), recalibrated.with_notes(Note("TN285", text))
 

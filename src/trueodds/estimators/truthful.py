@@ -123,7 +123,7 @@ class Truthful(DistinctScoreError):
         if lens_family not in ("confidence", "rank", "top"):
             return []
         text = (
-            f"Through {view.name} the probabilities select the event, so this error is not truthful. It is truthful"
+            f"With the lens {view.name} the probabilities select the event, so this error is not truthful. It is truthful"
             " through classwise or class:NAME."
         )
         return [Note("TN133", text)]

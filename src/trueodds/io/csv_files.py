@@ -423,7 +423,7 @@ class CsvWriter(TextWriter):
             return ()
         text = (
             f"{self.target} has texts, such as {to_printable(shorten(formula, MAX_VALUE_LENGTH))!r}, that spreadsheet"
-            " programs evaluate as formulas. They were written as they are. Import these columns as text, or write"
+            " programs evaluate as formulas. They were written unchanged. Import these columns as text, or write"
             " .parquet or .jsonl."
         )
         return (Note("TN340", text),)

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from trueodds.core.errors import InputError
-from trueodds.core.formatting import VERSION_SEPARATOR
+from trueodds.core.formatting import VERSION_SEPARATOR, format_count
 from trueodds.data.class_names import column_names
 from trueodds.data.predictions import Predictions
 from trueodds.io.source import Source
@@ -102,7 +102,7 @@ def refuse_several_models(data: Any) -> None:
     if models := models_by_name(data):
         raise InputError(
             "TO205",
-            "This function takes one model.",
-            f"{len(models)} models: {', '.join(models)}",
-            "Pass each separately; to.compare(models) ranks them, to.draw(models, 'comparison') draws them together.",
+            "Only one model is accepted here.",
+            f"a mapping of {format_count(len(models), 'model')}: {', '.join(models)}",
+            "Pass the model itself; for several use to.table, to.compare or to.draw(models, 'comparison').",
         )

@@ -138,7 +138,7 @@ def _not_a_number_error(rows: list[Record], values: list[object], invalid: list[
 
 def _out_of_range_remedy(number: float, percent: bool) -> str:
     if number < 0 and not percent:
-        return "Write exp(x) in place of a log-probability x. Values are never clipped."
+        return "Write exp(x) instead of a log-probability x. Values are never clipped."
     if percent or number > 100:
         return "Correct the row; values are never clipped."
     return "Pass ⟨percent=True⟩ if 70 means 70 %."

@@ -165,7 +165,7 @@ def cluster_count_note(w: Array, cluster: Array) -> Note | None:
     if not 1 < n_clusters or n_equal >= MIN_EQUAL_CLUSTERS:
         return None
     text = (
-        f"The rows are in {n_clusters:,} clusters, whose variance is as uncertain as that of {n_equal:.2g} equal ones."
+        f"The rows are in {n_clusters:,} clusters, whose variance is as uncertain as with {n_equal:.2g} equal ones."
         " Intervals of so few clusters are wide, and their coverage is approximate."
     )
     return Note("TN271", text)

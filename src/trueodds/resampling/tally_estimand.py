@@ -17,7 +17,7 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
 from trueodds.tallies.tally import Tally
 
-CELL_DRAWS_TEXT = "Outcomes were drawn for cells of the tally, not for rows; the family-wise p-value is that of Holm."
+CELL_DRAWS_TEXT = "Outcomes were drawn for cells of the tally, not for rows; the family-wise p-value is Holm's."
 
 
 def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "mean") -> Estimand:

@@ -27,7 +27,7 @@ def test_the_smallest_error_comes_first_and_what_is_open_is_stated() -> None:
     assert set(ranking.settled) == {("exact", "far"), ("near", "far")}
     assert ranking.unsettled == (ranking.order[:2],)
     line = str(ranking)
-    assert "not established: " + ", ".join(ranking.order[:2]) in line
+    assert "not significant: " + ", ".join(ranking.order[:2]) in line
     assert "95% jointly" in line
     assert "paired" in line
 

@@ -120,7 +120,7 @@ def check_power_settings(test: Any, estimator: Any, width: float | None, test_se
             "TO205",
             "The calibration slope and intercept are coefficients of the test cox.",
             f"estimator={describe(estimator)}",
-            "Pass test='cox' and part='slope', or part='in-the-large', in place of estimator.",
+            "Pass test='cox' and part='slope', or part='in-the-large', instead of estimator.",
         )
     if width is None and estimator != "ece":
         raise InputError(

@@ -197,7 +197,7 @@ def _rejected_only_by_other_tests(audit: AuditResult) -> tuple[str, str]:
         return "", ""
     source = " in subgroups" if audit.miscalibrated_groups else " by other tests"
     p = format_pvalue_clause(test.pvalue, test.min_pvalue)
-    return source, f"; the test through the {test.lens} lens alone has {p}"
+    return source, f"; the test for the {test.lens} lens alone has {p}"
 
 
 def _error_line(error: AuditMeasure, data: AuditData) -> SummaryLine:
@@ -257,7 +257,7 @@ def _describe_confirmed_gain(audit: AuditResult, recalibration: AuditRecalibrati
     if recalibration.status == GAIN_NOT_ESTABLISHED:
         change = describe_unestablished_gain(recalibration)
     elif percent is None:
-        change = f"compared with the original probabilities mixed likewise, a gain of {bound}"
+        change = f"a gain of {bound} over original probabilities with the same mixture"
     else:
         change = f"{format_gain_percent(percent)} lower, {bound}"
     subject = "held-out log loss in the sample" if is_sampled else "held-out log loss"

@@ -14,6 +14,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
+from trueodds.core.results import Interval
 from trueodds.core.settings import OneOf, Settings
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions

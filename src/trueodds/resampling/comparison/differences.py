@@ -287,8 +287,8 @@ class ErrorDifference:
         """Note on a difference that must not be called significant."""
         units = "rows" if self.a.preds.cluster is None else "clusters"
         text = (
-            f"depends on about {self.decisive_units:.0f} {units} in effect, and p-value and interval need at least"
-            f" {MIN_DECISIVE_UNITS}: by chance, rows of large error may be missing"
+            f"depends on an effective number of about {self.decisive_units:.0f} {units}; p-value and interval need at"
+            f" least {MIN_DECISIVE_UNITS}, because rows of large error may be missing by chance"
         )
         if self.decisive_units == 0:
             text = "depends on rows in which neither model made an error, so their losses from errors are unknown"

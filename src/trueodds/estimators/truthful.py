@@ -123,8 +123,8 @@ class Truthful(DistinctScoreError):
         if lens_family not in ("confidence", "rank", "top"):
             return []
         text = (
-            f"With the lens {view.name} the probabilities select the event, so this error is not truthful. It is truthful"
-            " through classwise or class:NAME."
+            f"With the lens {view.name} the probabilities select the event, so this error is not truthful. Use"
+            " classwise or class:NAME."
         )
         return [Note("TN133", text)]
 

@@ -73,7 +73,8 @@ def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
         )
     if len(columns) < 2:
         return None
-    return f"{list_columns(columns)} Name the column of the outcome with ⟨label=⟩ and the columns of the probabilities with ⟨probs=⟩."
+    remedy = "Name the column of the outcome with ⟨label=⟩ and the columns of the probabilities with ⟨probs=⟩."
+    return f"{list_columns(columns)} {remedy}"
 
 
 def _shared_start(columns: tuple[str, ...]) -> str | None:

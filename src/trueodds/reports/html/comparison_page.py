@@ -219,9 +219,12 @@ def _difference_table(comparison: ComparisonFacts, pairs: Sequence[ComparedPair]
         Column("paired", [format_boolean(pair.paired) for pair in pairs], "text"),
         Column("better", [pair.better or "not established" for pair in pairs], "text"),
     )
-    intro = "Error of the first model minus that of the second; better is stated only if the interval excludes 0."
+    intro = (
+        "Difference: error of the first model minus error of the second. A model is called better only if the interval"
+        " excludes 0."
+    )
     if (target := comparison.settings.get("distance_from")) is not None:
-        intro = intro.replace("Error", f"Distance from {format_number(target)}")
+        intro = intro.replace("error", f"distance from {format_number(target)}")
     intro += " The intervals hold simultaneously, and the p-values are adjusted." if comparison.order else ""
     return Table("Differences between models", columns, intro).without_empty_columns()
 

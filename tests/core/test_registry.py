@@ -114,7 +114,7 @@ def test_no_name_is_taken_for_another_one() -> None:
         ("measure", "LogLoss", "Did you mean log_loss?"),
         ("measure", "mse", "Did you mean brier?"),
         ("measure", "rmse", "Did you mean brier (its root is the RMSE)?"),
-        ("measure", "calibration slope", "cox is a test: to.test(preds, 'cox')."),
+        ("measure", "calibration slope", "Did you mean calibration_slope?"),
         ("measure", "CITL", "Did you mean calibration_in_the_large?"),
         ("test", "CITL", "Did you mean cox?"),
         ("test", "log_loss", "log_loss is an estimator: to.measure(preds, 'log_loss')."),

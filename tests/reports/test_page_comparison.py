@@ -146,7 +146,10 @@ def test_the_heading_of_a_measure_with_a_target_speaks_of_the_distance() -> None
     models = {"a": (y, np.full(200, 0.55)), "b": (y, np.full(200, 0.3))}
     comparison = to.compare(models["a"], models["b"], "o_e", resamples=300)
     assert verdict_of_models(comparison).startswith("a is better by o e: the distance from 1 of a minus that of b is -")
-    assert "Distance from 1 of the first model minus" in Read(comparison.to_html(models)).words
+    assert (
+        "Difference: distance from 1 of the first model minus distance from 1 of the second."
+        in Read(comparison.to_html(models)).words
+    )
 
 
 def test_the_page_accepts_only_the_models_that_were_compared(tmp_path: Path) -> None:

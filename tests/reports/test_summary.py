@@ -61,7 +61,7 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
             "Miscalibration",
             {"tests.1.pvalue": 0.491},
             "detected in subgroups",
-            "the test through the confidence lens alone has p = 0.491",
+            "the test for the confidence lens alone has p = 0.491",
             "bad",
         ),
         ("Miscalibration", {"tests.1.pvalue": 0.491, "groups": []}, "detected by other tests", "p = 0.491", "bad"),

@@ -76,7 +76,7 @@ def write(diagram: Diagram, path: Path) -> None:
 
 def alt(diagram: Diagram) -> str:
     """Alternative text of the image: headline and summary."""
-    return " ".join([diagram.default_title(), diagram.summary]).replace("\n", " ").replace("[", "(").replace("]", ")")
+    return " ".join([diagram.default_title(), diagram.summary()]).replace("\n", " ").replace("[", "(").replace("]", ")")
 
 
 @dataclass(frozen=True)

@@ -266,3 +266,44 @@ def test_a_level_is_a_percentage() -> None:
 def test_what_json_does_not_know_is_written_as_text() -> None:
     assert strict_json(Note) == str(Note)
     assert strict_json({1: np.float32(0.5)}) == {"1": 0.5}
+
+
+def test_a_result_is_formatted_as_its_number() -> None:
+    assert f"{ESTIMATE:.3f}" == "0.040"
+    assert format(ESTIMATE, ">9.1%") == "     4.0%"
+    assert f"{VERDICT:.2e}" == "1.00e-03"
+    assert (f"{ESTIMATE}", f"{VERDICT}") == (str(ESTIMATE), str(VERDICT))
+    with pytest.raises(ValueError, match="Unknown format code"):
+        format(ESTIMATE, "d")
+
+
+def test_estimates_and_verdicts_have_the_same_names() -> None:
+    assert (VERDICT.value, VERDICT.interval) == (VERDICT.statistic, None)
+    assert ESTIMATE.summary().split("\n") == [ESTIMATE.describe(), "  [TN105] few <rows>"]
+    assert VERDICT.summary() == VERDICT.describe()
+
+
+def test_the_frame_of_a_result_has_one_row_of_numbers() -> None:
+    frame = ESTIMATE.frame()
+    assert frame.to_dict("records") == [
+        {
+            "estimator": "ece", "lens": "confidence", "value": 0.0398, "low": 0.0357, "high": 0.0441,
+            "noise_floor": 0.0061, "debiased": pytest.approx(math.nan, nan_ok=True), "n": 10_000,
+        }
+    ]  # fmt: skip
+    row = VERDICT.frame().iloc[0]
+    assert (row["test"], row["statistic"], row["pvalue"], row["min_pvalue"]) == ("consistency", 0.0398, 0.001, 0.001)
+    assert math.isnan(row["effect"])
+    assert VERDICT.frame()["family_pvalue"].dtype == np.float64  # NaN, not None
+
+
+def test_summary_is_a_method_of_every_result() -> None:
+    preds = to.Predictions([0, 1, 1, 0] * 20, [0.2, 0.7, 0.9, 0.4] * 20, group=["a", "b"] * 40)
+    fitted = to.fit(preds, "auto")
+    results = [
+        to.measure(preds), to.test(preds, "spiegelhalter"), to.compare(preds, preds, "brier"), to.by_group(preds),
+        to.table({"a": preds}, ["brier"]), to.power(preds), to.draw(preds), fitted, fitted.report,
+    ]  # fmt: skip
+    for result in results:
+        assert isinstance(result.summary(), str), type(result)
+        assert result.summary(), type(result)

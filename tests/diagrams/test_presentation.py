@@ -86,7 +86,7 @@ def test_the_diagonal_rises_at_45_degrees(views, without):
 @pytest.mark.parametrize("name", DIAGRAMS.names())
 def test_a_title_replaces_the_headline_and_none_leaves_only_the_legend(every, name):
     diagram = every[name]
-    headline, finding = " ".join(diagram.default_title().split()), " ".join(diagram.summary.split())
+    headline, finding = " ".join(diagram.default_title().split()), " ".join(diagram.summary().split())
     own = texts_of(diagram.draw(title="My\nown"))
     assert "My own" in own
     assert headline not in own

@@ -163,7 +163,7 @@ def test_notes_on_the_data_are_logged_once(caplog: pytest.LogCaptureFixture) -> 
     assert len(warnings) == 1
     assert "TN108" in warnings[0]
     lines = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
-    assert lines == [str(monitor.summary)] * 2
+    assert lines == [str(monitor.latest)] * 2
 
 
 def test_epochs_are_due_from_the_first_one_on() -> None:

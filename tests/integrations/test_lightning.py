@@ -115,7 +115,7 @@ def test_logged_values_are_those_of_the_public_functions() -> None:
     assert logged["calibration/pvalue"] == to.test(preds, "consistency", resamples=199).pvalue
     assert logged["calibration/log_loss"] == to.measure(preds, "log_loss").value
     assert logged["calibration/n"] == 150
-    assert callback.summary == summarize_epoch(preds)
+    assert callback.summary() == summarize_epoch(preds)
 
 
 def test_every_epoch_is_logged(tmp_path: Path) -> None:
@@ -133,11 +133,11 @@ def test_the_sanity_check_before_training_is_not_summarized() -> None:
 
     class Record(lightning.Callback):
         def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:
-            summaries.append(callback.summary)
+            summaries.append(callback.summary())
 
     fit([callback, Record()], epochs=1)
     assert summaries == [None]
-    assert callback.summary is not None
+    assert callback.summary() is not None
 
 
 def test_early_stopping_and_checkpoints_monitor_the_refinement(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_no_rows_are_kept_after_the_epoch() -> None:
 def test_only_every_second_epoch_is_summarized_and_all_validations_outside_of_training() -> None:
     callback = CalibrationCallback(logits=True, every=2)
     net, run = fit([callback], epochs=4)
-    assert callback.summary == summarize_epoch(predictions(net, 3))  # epochs 0 and 2, after the sanity check
+    assert callback.summary() == summarize_epoch(predictions(net, 3))  # epochs 0 and 2, after the sanity check
     (values,) = run.validate(net, loaders()[1], verbose=False)
     assert values["calibration/error"] == to.measure(predictions(net)).value
 

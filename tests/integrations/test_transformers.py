@@ -40,7 +40,7 @@ def test_values_are_those_of_the_public_functions() -> None:
     values, preds = metrics(prediction(z, y)), to.Predictions.from_logits(y, z)
     assert values == summarize_epoch(preds).to_dict("calibration_")
     assert values["calibration_error"] == to.measure(preds).value
-    assert metrics.summary == summarize_epoch(preds)
+    assert metrics.summary() == summarize_epoch(preds)
     assert metrics(prediction((z, z + 1), y)) == values  # the first output
 
 
@@ -63,8 +63,9 @@ def test_tokens_are_rows_in_clusters_and_padding_is_excluded_on_request() -> Non
     expected = to.Predictions.from_dense(y, z, axis=-1, logits=True, ignore=-100)
     assert values == summarize_epoch(expected).to_dict("calibration_")
     assert values["calibration_n"] == 160
-    assert metrics.summary is not None
-    assert "80 of 240 labels" in " ".join(note.text for note in metrics.summary.notes)
+    summary = metrics.summary()
+    assert summary is not None
+    assert "80 of 240 labels" in " ".join(note.text for note in summary.notes)
     with refused("TO355", "80 of 240 labels", fix="ignore_index=-100"):
         CalibrationMetrics(logits=True)(prediction(z, y))
 

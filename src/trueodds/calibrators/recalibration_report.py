@@ -78,7 +78,7 @@ class Recalibration:
     choice: CandidateChoice | None  # None where the rows were too few to choose
     confirmation: Confirmation | None  # of the whole procedure
     applied: str  # name of the calibrator whose map is applied
-    summary: str  # description of the applied map in a few words
+    map_text: str  # description of the applied map in a few words
     fit_rows: int  # rows to which the applied map was fitted
     confirm_rows: int  # rows on which the candidates were compared and the gain was tested, by fits without the row
     min_prob: float | None  # smallest probability of the fits that take logarithms
@@ -149,6 +149,10 @@ class Recalibration:
     def candidates(self) -> list[dict[str, Any]]:
         return [candidate.to_dict() for candidate in self.choice.candidates] if self.choice else []
 
+    def summary(self) -> str:
+        """What was chosen and what the held-out rows show, in one line, as `print` shows it."""
+        return str(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values; the gain is null if no recalibration was chosen."""
         confirmation, predicted_classes = self.confirmation, self.predicted_classes
@@ -186,7 +190,7 @@ class Recalibration:
             "rows": {"fit": self.fit_rows, "confirm": self.confirm_rows},
             "mixing": confirmation.mixing if confirmation else None,
             "min_prob": self.min_prob,
-            "summary": self.summary,
+            "summary": self.map_text,
             "notes": [note.to_dict() for note in self.notes],
         }
         return {name: strict_json(value) for name, value in report.items()}
@@ -197,7 +201,7 @@ class Recalibration:
             return to_printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
             return (
-                f"{self.applied} ({self.summary}) {self.outcome}: log loss"
+                f"{self.applied} ({self.map_text}) {self.outcome}: log loss"
                 f" {_format_loss(confirmation.log_loss_before)} → {format_number(confirmation.log_loss_after)},"
                 f" p={format_number(confirmation.pvalue)}, cross-fitted"
                 f" on {self.confirm_rows:,} rows"
@@ -205,7 +209,7 @@ class Recalibration:
         mixed = ""
         if self.log_loss_unconfirmed is not None:
             losses = (confirmation.log_loss_before, self.log_loss_unconfirmed)
-            mixed = f"; {self.summary}: log loss {' → '.join(map(_format_loss, losses))}"
+            mixed = f"; {self.map_text}: log loss {' → '.join(map(_format_loss, losses))}"
         if self.outcome == TRAINING_ROWS:
             return f"{self.outcome_text}{mixed}"
         if self.outcome == NOT_ENOUGH_ROWS:

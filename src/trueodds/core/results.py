@@ -20,6 +20,7 @@ from trueodds.core.formatting import (
 from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
 from trueodds.core.registry import trait_of_estimator
+from trueodds.core.table import to_data_frame
 
 _NULL_DETAILS = re.compile(r", so that |; ")  # separates the null hypothesis from its details, which one line omits
 DECISION_LEVEL = 0.05  # significance level at which the text of a test says that its null hypothesis is rejected
@@ -44,7 +45,7 @@ def is_score(estimator: str) -> bool:
 
 
 class Result(JsonObject):
-    """A result with notes: `repr` is one line, `str` adds the notes."""
+    """A result with notes: `repr` is one line, `str` and `summary` add the notes."""
 
     __slots__ = ()
     notes: tuple[Note, ...]
@@ -52,6 +53,16 @@ class Result(JsonObject):
     def describe(self) -> str:
         """Describe the result in words, without its notes."""
         raise NotImplementedError
+
+    def summary(self) -> str:
+        """Describe the result in words, with its notes, as `print` shows it.
+
+        Returns
+        -------
+        str
+            One or several lines.
+        """
+        return str(self)
 
     def __str__(self) -> str:
         return with_notes(self.describe(), self.notes)
@@ -157,6 +168,25 @@ class Coefficient:
 COX_COEFFICIENTS = {"in_the_large": "in-the-large", "intercept": "joint", "slope": "joint"}
 
 
+def format_as_number(result: Estimate | Verdict, spec: str) -> str:
+    """Format the number of a result, `float(result)`; without a specification, the result as `str` shows it.
+
+    >>> f"{Estimate('ece', 'confidence', 0.0414, 100):.3f}"
+    '0.041'
+    """
+    return format(float(result), spec) if spec else str(result)
+
+
+def interval_cells(interval: Interval | None) -> dict[str, float | None]:
+    """Return the ends of an interval as the cells of a table."""
+    return {"low": None if interval is None else interval.low, "high": None if interval is None else interval.high}
+
+
+def one_row_frame(cells: Mapping[str, Any]) -> Any:
+    """Return a data frame with one row; a missing number is NaN, because None would make a column of objects."""
+    return to_data_frame({name: [math.nan if cell is None else cell] for name, cell in cells.items()})
+
+
 def drop_undefined(result: Any, value_field: str, other_fields: tuple[str, ...] = ()) -> None:
     """Remove the interval of an undefined value and add a note; called when a result is created.
 
@@ -233,6 +263,30 @@ class Estimate(Result):
     def __float__(self) -> float:
         return float(self.value)
 
+    def __format__(self, spec: str) -> str:
+        return format_as_number(self, spec)
+
+    def frame(self) -> Any:
+        """Return the estimate as a data frame of one row.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or dict
+            A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed. A missing
+            interval, noise floor or debiased value is NaN.
+        """
+        return one_row_frame(
+            {
+                "estimator": self.estimator,
+                "lens": self.lens,
+                "value": self.value,
+                **interval_cells(self.interval),
+                "noise_floor": self.noise_floor,
+                "debiased": self.debiased,
+                "n": self.n,
+            }
+        )
+
     def describe(self) -> str:
         """Describe value, interval, noise floor, rows and settings in one line.
 
@@ -304,6 +358,41 @@ class Verdict(Result):
     def __float__(self) -> float:
         return float(self.pvalue)
 
+    def __format__(self, spec: str) -> str:
+        return format_as_number(self, spec)
+
+    @property
+    def value(self) -> float:
+        """The test statistic, under the name that the number of every result has."""
+        return self.statistic
+
+    @property
+    def interval(self) -> None:
+        """None: a test has a p-value, and no interval."""
+        return None
+
+    def frame(self) -> Any:
+        """Return the result of the test as a data frame of one row.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or dict
+            A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed. A missing
+            p-value or effect is NaN.
+        """
+        return one_row_frame(
+            {
+                "test": self.test,
+                "lens": self.lens,
+                "statistic": self.statistic,
+                "pvalue": self.pvalue,
+                "min_pvalue": self.min_pvalue,
+                "family_pvalue": self.family_pvalue,
+                "effect": self.effect,
+                "n": self.n,
+            }
+        )
+
     @property
     def decision(self) -> str | None:
         """Position of the error relative to the margin: within, beyond or undecided; None without a margin."""
@@ -323,7 +412,7 @@ class Verdict(Result):
         }
 
     @property
-    def summary(self) -> str:
+    def estimates(self) -> str:
         """The quantities that the test estimates, in words; empty if it estimates none."""
         return str(self.settings.get("summary", ""))
 
@@ -342,7 +431,7 @@ class Verdict(Result):
             f"{self.test} {'family-wise ' if self.lens == 'family' else ''}p"
             f" {format_pvalue_relation(self.pvalue, self.min_pvalue, cutoff=0)}{self._decision_text()}{family} ·"
             f" statistic {format_number(self.statistic)}{self._groups_text()}{self._margin_text()}"
-            f"{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {self._lens_text()}"
+            f"{f' · {self.estimates}' if self.estimates else ''} · n={self.n:,} · {self._lens_text()}"
             f" · null: {_NULL_DETAILS.split(self.null)[0]}"
         )
 

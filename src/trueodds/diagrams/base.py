@@ -204,7 +204,7 @@ class Diagram(DiagramContent):
         from trueodds.core.notebook_html import frame_html, notes_html, picture_html
 
         svg = self._render_for_notebook(self.svg)
-        return None if svg is None else frame_html(picture_html(svg, self.summary), notes_html(self.notes))
+        return None if svg is None else frame_html(picture_html(svg, self.summary()), notes_html(self.notes))
 
     def _repr_svg_(self) -> str | None:
         return self._render_for_notebook(self.svg)

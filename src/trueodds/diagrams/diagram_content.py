@@ -112,9 +112,14 @@ class DiagramContent:
         """The main result in one or two sentences; of several views, that of the first one."""
         return str(self.panels["finding"][0])
 
-    @property
     def summary(self) -> str:
-        """The finding, followed by the sample size."""
+        """Return the finding, followed by the sample size, as under the title of the picture.
+
+        Returns
+        -------
+        str
+            One or a few sentences.
+        """
         return f"{self.finding} n\u00a0=\u00a0{int(np.max(self.panels['n'])):,}."
 
     def rows(self, panel: int) -> dict[str, Array]:

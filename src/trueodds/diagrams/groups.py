@@ -280,7 +280,7 @@ class GroupsPlot(Diagram):
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height, which grows with the number of groups."""
         width, font_size = 6.4, DEFAULT_FONT_SIZE
-        header = fit_headers(self, self.summary, header_width(self, width, font_size), font_size)[0]
+        header = fit_headers(self, self.summary(), header_width(self, width, font_size), font_size)[0]
         return width, header.height / styling.POINTS_PER_INCH + _AXIS_HEIGHT + _ROW_HEIGHT * max(self._n_rows, 3)
 
     @property

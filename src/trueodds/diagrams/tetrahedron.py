@@ -263,7 +263,7 @@ def html_fragment(diagram: Diagram, *, script: bool, table: bool = True) -> str:
     """The figure of a tetrahedron diagram as HTML, optionally with the script that rotates it and a table of cells."""
     diagram = diagram.printable()
     data = scene_data(diagram)
-    summary = f"{diagram.picture_title} {diagram.summary}"
+    summary = f"{diagram.picture_title} {diagram.summary()}"
     name = f"{summary} A tetrahedron with an arrow for each cell. Rotate it with the arrow keys; Home resets the view. "
     name += "The table below contains the numbers."
     # JSON inside HTML must not contain anything that looks like a tag.
@@ -292,7 +292,7 @@ def html_page(diagram: Diagram) -> str:
         f"default-src 'none'; style-src '{csp_hash(style)}'; script-src '{csp_hash(code)}'; base-uri 'none'; "
         "form-action 'none'"
     )
-    heading = [f"<h1>{escape(diagram.picture_title)}</h1>", f"<p>{escape(diagram.summary)}</p>"]
+    heading = [f"<h1>{escape(diagram.picture_title)}</h1>", f"<p>{escape(diagram.summary())}</p>"]
     return "\n".join(
         [
             "<!doctype html>",

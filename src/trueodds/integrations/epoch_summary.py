@@ -235,7 +235,7 @@ class EpochMonitor:
             "sum_tolerance": sum_tolerance,
             "ignore_index": ignore_index,
         }
-        self.summary: EpochSummary | None = None
+        self.latest: EpochSummary | None = None
         self._logged_note_codes: set[str] = set()
         self.make_collector()  # raises an error for invalid settings
 
@@ -253,13 +253,13 @@ class EpochMonitor:
         The summary is logged at level INFO. Notes on the data are logged once as warnings.
         """
         preds = collector.predictions()
-        self.summary = summarize_epoch(preds, estimator=self.estimator, lens=self.lens, rng=self.rng)
-        logger.info("%s", self.summary)
+        self.latest = summarize_epoch(preds, estimator=self.estimator, lens=self.lens, rng=self.rng)
+        logger.info("%s", self.latest)
         for note in preds.notes:
             if note.code not in self._logged_note_codes:
                 self._logged_note_codes.add(note.code)
                 logger.warning("%s", note)
-        return self.summary.to_dict(self.prefix)
+        return self.latest.to_dict(self.prefix)
 
 
 class EpochCallback:
@@ -279,7 +279,12 @@ class EpochCallback:
 
     _monitor: EpochMonitor
 
-    @property
     def summary(self) -> EpochSummary | None:
-        """The latest summary."""
-        return self._monitor.summary
+        """Return the latest summary, with notes.
+
+        Returns
+        -------
+        EpochSummary or None
+            The summary, whose `str` is one line; None before the first one.
+        """
+        return self._monitor.latest

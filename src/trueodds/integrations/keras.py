@@ -51,11 +51,6 @@ class CalibrationCallback(EpochCallback, keras.callbacks.Callback):
         Beginning of the names of the values.
     sum_tolerance, rng : as in `EpochCallback`
 
-    Attributes
-    ----------
-    summary : EpochSummary or None
-        The latest summary, with notes; `str` is one line.
-
     Raises
     ------
     InputError

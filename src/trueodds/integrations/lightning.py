@@ -53,11 +53,6 @@ class CalibrationCallback(EpochCallback, Callback):
         ``"probs"`` if `logits` is False), and the labels at ``"labels"`` or ``"target"``.
     sum_tolerance, rng : as in `EpochCallback`
 
-    Attributes
-    ----------
-    summary : EpochSummary or None
-        The latest summary, with notes; `str` is one line.
-
     Raises
     ------
     InputError

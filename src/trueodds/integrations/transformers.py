@@ -32,11 +32,6 @@ class CalibrationMetrics(EpochCallback):
         Beginning of the names of the values, to which the Trainer adds ``"eval_"``.
     sum_tolerance, rng : as in `EpochCallback`
 
-    Attributes
-    ----------
-    summary : EpochSummary or None
-        The latest summary, with notes; `str` is one line.
-
     Raises
     ------
     InputError

@@ -70,7 +70,7 @@ def _draw_single_panel(diagram: DiagramContent, ax: Any) -> Any:
     font_size = _draw_panel_with_labels(diagram, ax)
     if diagram.has_equal_units:
         ax.set_aspect("equal", adjustable="box", anchor="NW")
-    header = fit_headers(diagram, diagram.summary, header_width(diagram, width, font_size), font_size)[0]
+    header = fit_headers(diagram, diagram.summary(), header_width(diagram, width, font_size), font_size)[0]
     header.draw(figure, ax.transAxes, (0.0, 1.0))
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - header.height / POINTS_PER_INCH / height))
     return figure
@@ -101,7 +101,7 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
     width, height = diagram.presentation.figsize
     left, bottom = LEFT_MARGIN * margin_scale(width), BOTTOM_MARGIN * margin_scale(width)
     font_size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
-    header = fit_headers(diagram, diagram.summary, header_width(diagram, width, font_size), font_size)[0]
+    header = fit_headers(diagram, diagram.summary(), header_width(diagram, width, font_size), font_size)[0]
     axes_width, axes_height = (
         width - left - OUTER_MARGIN,
         height - bottom - header.height / POINTS_PER_INCH - OUTER_MARGIN,
@@ -190,8 +190,8 @@ def _grid_summary(diagram: DiagramContent, n_panels: int) -> str:
     n_views = len(diagram.panels["view"])
     order = f"{diagram.view_order} first."
     if n_views > n_panels:
-        return f"{diagram.summary} Shown: {n_panels} of {n_views} views, {order}"
-    return f"{diagram.summary} {capitalize_first(order)}"
+        return f"{diagram.summary()} Shown: {n_panels} of {n_views} views, {order}"
+    return f"{diagram.summary()} {capitalize_first(order)}"
 
 
 def _draw_panels(

@@ -126,10 +126,10 @@ def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> P
     def figure_height(design_width: float, _: float) -> float:
         """Height at which the panels have their usual shape."""
         if n_panels > 1:
-            return layout_for_usual_panels(without_size, n_panels, without_size.summary, design_width).height
+            return layout_for_usual_panels(without_size, n_panels, without_size.summary(), design_width).height
         axes_width = design_width - LEFT_MARGIN * margin_scale(design_width) - OUTER_MARGIN
         size = float(np.interp(axes_width, *styling.FONT_SIZE_BY_WIDTH))
-        header = fit_headers(without_size, without_size.summary, header_width(diagram, design_width, size), size)[0]
+        header = fit_headers(without_size, without_size.summary(), header_width(diagram, design_width, size), size)[0]
         axes_height = axes_width * (diagram.aspect_ratio or USUAL_ASPECT_RATIO)
         margins = BOTTOM_MARGIN * margin_scale(design_width) + OUTER_MARGIN
         return axes_height + margins + header.height / POINTS_PER_INCH

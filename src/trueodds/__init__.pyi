@@ -31,6 +31,7 @@ from .api.scorer import scorer as scorer
 from .api.table import table as table
 from .api.tally import tally as tally
 from .api.test import test as test
+from .calibrators.recalibrated_classifier import RecalibratedClassifier as RecalibratedClassifier
 from .core.errors import InputError as InputError
 from .core.errors import Note as Note
 from .data.predictions import Predictions as Predictions

@@ -20,6 +20,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+import trueodds as to
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from trueodds.calibrators import (
     CALIBRATORS,
@@ -369,3 +370,19 @@ def test_the_class_is_documented_in_numpydoc_sections_with_an_example_that_runs(
     example = doctest.DocTestParser().get_doctest(made.__doc__, {}, name, None, 0)
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_the_calibrator_of_a_classifier_is_also_named_method():
+    X, y = data(200)
+    named = to.RecalibratedClassifier(GaussianNB(), method="platt").fit(X, y)
+    plain = RecalibratedClassifier(GaussianNB(), "platt").fit(X, y)
+    assert to.RecalibratedClassifier is RecalibratedClassifier
+    assert (named.predict_proba(X) == plain.predict_proba(X)).all()
+    with pytest.raises(InputError, match=r"TO205.*calibrator='beta' and method='platt'"):
+        RecalibratedClassifier(GaussianNB(), "beta", method="platt").fit(X, y)
+
+
+def test_prefit_is_answered_with_the_mode_for_fitted_classifiers():
+    X, y = data(200)
+    with pytest.raises(InputError, match=r"TO203.*'prefit'.*calibrated with mode='frozen'"):
+        RecalibratedClassifier(GaussianNB().fit(X, y), cv="prefit").fit(X, y)

@@ -20,7 +20,7 @@ from trueodds.calibrators.cross_validation import count_units, stratified_folds,
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.fitting import fit, has_integer_weights
 from trueodds.calibrators.sklearn import Calibrator
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import Folds, OneOf, Probability, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
@@ -51,6 +51,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Share of the rows that calibrate, for `mode="split"`.
     random_state : int, RandomState or None, default=None
         Seed of the split or the folds. None is a fixed seed, so that the same call gives the same model.
+    method : str, CalibratorSpec or Calibrator, optional
+        Another name of `calibrator`, which `CalibratedClassifierCV` of scikit-learn and `fit` have.
 
     Attributes
     ----------
@@ -82,6 +84,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         mode: str = "cross-fit",
         test_size: float = 0.25,
         random_state: Any = None,
+        method: Any = None,
     ) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
@@ -89,6 +92,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.mode = mode
         self.test_size = test_size
         self.random_state = random_state
+        self.method = method
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
@@ -114,9 +118,12 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Raises
         ------
         InputError
-            TO203 for settings, TO507 for a single row or group, TO508 for an estimator that cannot be calibrated, TO1xx
-            for its output.
+            TO203 for settings, TO205 for both `calibrator` and `method`, TO507 for a single row or group, TO508 for an
+            estimator that cannot be calibrated, TO1xx for its output.
         """
+        if isinstance(self.cv, str):
+            fix = "A classifier that is already fitted is calibrated with ⟨mode='frozen'⟩."
+            raise InputError("TO203", "cv must be a number of folds, a splitter or an iterable.", repr(self.cv), fix)
         check("test_size", self.test_size, Probability, 0.25)
         check("mode", self.mode, Annotated[str, OneOf(_MODES)], _MODES[0])
         spec = self._make_spec()
@@ -204,13 +211,16 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _uses_logits(self) -> bool:
         """Whether the scores are logits: if the calibrator takes them, or if the classifier has no probabilities."""
         return bool(
-            getattr(self.calibrator, "logits", False)
+            getattr(self.calibrator if self.method is None else self.method, "logits", False)
             or getattr(self._make_spec(), "logits", False)
             or not hasattr(self.estimator_, "predict_proba")
         )
 
     def _make_spec(self) -> CalibratorSpec:
-        calibrator = self.calibrator
+        calibrator = self.calibrator if self.method is None else self.method
+        if self.method is not None and self.calibrator != "auto":
+            got = f"calibrator={describe(self.calibrator)} and method={describe(self.method)}"
+            raise InputError("TO205", "calibrator and method are two names of one setting.", got, "Omit one of them.")
         if isinstance(calibrator, Calibrator):
             return calibrator.make_spec()
         spec: CalibratorSpec = (

@@ -7,7 +7,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import trueodds as to
 from trueodds.core.errors import InputError
@@ -132,3 +134,81 @@ def test_a_column_of_logits_between_0_and_1_is_noted_as_doubtful() -> None:
     assert noted(p, y)
     assert not noted(p[:9], y[:9])  # so few logits may lie there by chance
     assert not noted(np.log(p / (1 - p)), y)
+
+
+FITTED = LogisticRegression().fit(p[:, None], y)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: to.measure(FITTED),
+        lambda: to.measure(y, FITTED),
+        lambda: to.measure(FITTED, p[:, None], y),
+        lambda: to.audit((y, FITTED)),
+        lambda: to.table({"a": (y, FITTED), "b": (y, p)}),
+        lambda: to.compare(y, FITTED, FITTED),
+        lambda: to.Predictions(y, FITTED),
+    ],
+)
+def test_a_classifier_in_place_of_probabilities_is_told_how_to_pass_it(call: Callable[[], Any]) -> None:
+    with pytest.raises(InputError, match="LogisticRegression") as refusal:
+        call()
+    assert refusal.value.fix == "This is a model: use Predictions.from_estimator(model, X, y)."
+    assert to.Predictions.from_estimator(FITTED, p[:, None], y).n == N
+
+
+def test_a_frame_with_columns_called_as_methods_of_a_classifier_is_no_classifier() -> None:
+    frame = pd.DataFrame({"label": y, "fit": 1 - p, "predict": p})
+    assert to.measure(to.read(frame, label="label", probs=["fit", "predict"], classes=["fit", "predict"])).n == N
+
+
+@pytest.mark.parametrize("function", [to.audit, to.measure, to.test, to.fit, to.draw, to.by_group, to.power, to.tally])
+@pytest.mark.parametrize("make_models", [list, lambda models: dict(enumerate(models))])
+def test_several_models_are_told_which_functions_take_them(function: Any, make_models: Any) -> None:
+    models = make_models([to.Predictions(y, p), to.Predictions(y, p**2)])
+    with pytest.raises(InputError) as refusal:
+        function(models)
+    if function is to.draw and isinstance(models, dict):
+        assert refusal.value.fix.startswith("Pass ['reliability'], a list, for a grid")
+    else:
+        assert "for several use to.table(models), to.compare(models)" in refusal.value.fix
+        assert refusal.value.fix.endswith('to.draw({"a": a, "b": b}, ["reliability"]).')
+
+
+def test_the_functions_that_are_named_for_several_models_take_them() -> None:
+    a, b = to.Predictions(y, p), to.Predictions(y, p**2)
+    assert len(to.table([a, b], ["brier"], interval=None).names) == 2
+    assert set(to.draw({"a": a, "b": b}, ["reliability"]).frame()["model"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize("value", ["quantile", "equal-mass", "equal frequency"])
+def test_the_strategy_of_other_libraries_is_answered_with_setting_and_value(value: str) -> None:
+    for call in (lambda **setting: to.measure(y, p, "ece", **setting), lambda **setting: to.draw(y, p, **setting)):
+        with pytest.raises(InputError) as refusal:
+            call(strategy=value)
+        assert refusal.value.fix == "Did you mean partition='equal-mass'?"
+    with pytest.raises(InputError) as refusal:
+        to.measure(y, p, "ece", strategy=["quantile"])
+    assert refusal.value.fix == "Did you mean partition?"
+
+
+@pytest.mark.parametrize(
+    ("lens", "fix"),
+    [
+        ("binary", "Did you mean positive?"),
+        ("marginal", "Did you mean classwise?"),
+        ("Top-1", "Did you mean confidence?"),
+        ("multiclass", "Did you mean canonical or classwise or confidence?"),
+    ],
+)
+def test_other_names_of_a_lens_are_answered_with_its_name(lens: str, fix: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        to.measure(y, p, lens=lens)
+    assert refusal.value.fix == fix
+
+
+def test_the_static_calibration_error_is_found_by_its_other_name() -> None:
+    with pytest.raises(InputError) as refusal:
+        to.measure(Y, P, "static_ece")
+    assert refusal.value.fix == "Did you mean sce?"

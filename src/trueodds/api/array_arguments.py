@@ -16,7 +16,7 @@ from trueodds.core.signatures import argument_error, describe_mismatch, keyword_
 from trueodds.core.suggestions import did_you_mean, resolve_synonym
 from trueodds.data import arrays
 from trueodds.data.predictions import Predictions
-from trueodds.io.models import is_array, is_model, is_pair
+from trueodds.io.models import is_array, is_model, is_pair, refuse_classifiers
 from trueodds.io.source import Source
 from trueodds.tallies.tally import Tally
 
@@ -139,6 +139,7 @@ def _accept_combined_arguments(
         for position, array in enumerate(("y_true", "y_prob")):
             if array in settings:
                 args = (*args[:position], settings.pop(array), *args[position:])
+        refuse_classifiers(*args)
         positional = combine_arrays(*args)
         if len(positional) > len(positional_names):
             fix = "The data are one model, (y_true, y_prob) or y_true, y_prob; settings are given by name."

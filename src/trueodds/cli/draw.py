@@ -102,7 +102,7 @@ def draw(
     else:
         content = result.to_dict()
         write_data_file(out, content, content["table"], "TO602")
-    output.print_text(f"{to_printable(result.summary)}\n{out}")
+    output.print_text(f"{to_printable(result.summary())}\n{out}")
     for note in result.notes:
         output.print_text(f"  {note_line(note)}")
 

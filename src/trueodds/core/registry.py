@@ -166,13 +166,15 @@ class Registry:
         known_settings = (*self.settings_of(name), *caller_settings)
         for key in settings:
             if key not in known_settings:
-                raise self._unknown_setting_error(name, key[:80], known_settings)
+                value = settings[key] if isinstance(settings, Mapping) else None
+                raise self._unknown_setting_error(name, key[:80], value, known_settings)
 
-    def _unknown_setting_error(self, name: str, setting: str, known: Sequence[str]) -> InputError:
+    def _unknown_setting_error(self, name: str, setting: str, value: Any, known: Sequence[str]) -> InputError:
         """Return the error of a setting that a method does not have, with the most similar one."""
         quoted = f"'⟨{setting}⟩'" if setting.isidentifier() else repr(setting)
         problem = f"The {self.kind} {name} has no setting {quoted}."
-        fix = suggestions.did_you_mean(setting, known, as_code=True)
+        fix = suggestions.suggest_setting_with_value(setting, value, known)
+        fix = fix or suggestions.did_you_mean(setting, known, as_code=True)
         if not fix and (near_settings := suggestions.find_near_names(setting, self._method_of_setting)):
             fix = f"{near_settings[0]} is a setting of the {self.kind} {self._method_of_setting[near_settings[0]]!r}."
         return InputError(

@@ -29,6 +29,9 @@ _SYNONYMS_OF_SETTING: dict[str, tuple[str, ...]] = {
     "rng": ("seed", "random state", "random seed"),
 }
 
+# Settings of which users of other libraries write the values under other names too, as in strategy="quantile".
+_VALUES_OF_SETTING = {"partition": ("equal-mass", "uniform")}
+
 _DISCRIMINATION_TEXT = (
     "Discrimination is not calibration. 'brier' and 'log_loss' reflect both; the parts of 'corp' separate them."
 )
@@ -112,6 +115,21 @@ def did_you_mean(word: str, known: Iterable[str], *, as_code: bool = False) -> s
     """
     near_names = find_near_names(word, known)
     return f"Did you mean {' or '.join(_mark(near_names, as_code))}?" if near_names else ""
+
+
+def suggest_setting_with_value(word: str, value: object, known: Collection[str]) -> str:
+    """Return a question that suggests a setting and its value, if both words are those of other libraries; else "".
+
+    >>> suggest_setting_with_value("strategy", "quantile", ["bins", "partition"])
+    "Did you mean ⟨partition='equal-mass'⟩?"
+    >>> suggest_setting_with_value("strategy", 3, ["bins", "partition"])
+    ''
+    """
+    settings = resolve_synonym(word, known)
+    if len(settings) != 1 or not isinstance(value, str):
+        return ""
+    values = resolve_synonym(value, _VALUES_OF_SETTING.get(settings[0], ()))
+    return f"Did you mean ⟨{settings[0]}={values[0]!r}⟩?" if len(values) == 1 else ""
 
 
 def find_near_names(word: str, known: Iterable[str]) -> list[str]:

@@ -95,15 +95,17 @@ def _convert_objects(array: Array, name: str) -> Array:
         "TO114",
         f"{name} must contain numbers or names.",
         " and ".join(sorted(kind.__name__ for kind in kinds)),
-        _remedy_for_objects(values),
+        FROM_ESTIMATOR_REMEDY if any(map(is_classifier, values)) else "Convert the values to float64 or str.",
     )
 
 
-def _remedy_for_objects(values: Array) -> str:
-    """Return the remedy for objects that are neither numbers nor names, such as a model passed as its predictions."""
-    if any(hasattr(value, "predict_proba") or hasattr(value, "decision_function") for value in values):
-        return "This is a model: use Predictions.from_estimator(model, X, y)."
-    return "Convert the values to float64 or str."
+FROM_ESTIMATOR_REMEDY = "This is a model: use Predictions.from_estimator(model, X, y)."
+
+
+def is_classifier(x: Any) -> bool:
+    """Return whether an object is a model that predicts, as those of scikit-learn, and no calibrator of the library."""
+    is_calibrator, has_columns = hasattr(x, "make_spec"), hasattr(x, "columns")  # which may be called "fit"
+    return hasattr(x, "fit") and hasattr(x, "predict") and not is_calibrator and not has_columns
 
 
 def _refuse_missing(values: Any, array: Array, name: str) -> None:

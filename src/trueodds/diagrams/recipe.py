@@ -85,7 +85,7 @@ class Recipe(Settings):
                 "TO205",
                 f"The diagram {self.name} draws one model at a time.",
                 f"{len(models)} models",
-                "Draw them one by one, or use the diagram 'comparison'.",
+                f"Pass [{self.name!r}], a list, for a grid with a panel per model, or use the diagram 'comparison'.",
             )
         (data,) = models.values()
         return self(lens_views(data, lens), rng)

@@ -66,7 +66,7 @@ ESTIMATORS = Registry(
         "ece with ⟨lens='classwise'⟩": (
             "classwise ece", "cwece", "classwise calibration error", "marginal calibration error",
         ),
-        "sce": ("static calibration error",),
+        "sce": ("static calibration error", "static ece"),
         "mce": ("maximum calibration error", "max calibration error", "max ce"),
         "ace | ece with ⟨partition='equal-mass'⟩": (
             "adaptive ece", "adaptive calibration error", "ada ece", "equal mass ece", "quantile ece",

@@ -7,12 +7,15 @@ from itertools import permutations
 from pathlib import PurePath
 from typing import Any
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, describe
 from trueodds.core.formatting import VERSION_SEPARATOR, format_count
+from trueodds.data.arrays import FROM_ESTIMATOR_REMEDY, is_classifier
 from trueodds.data.class_names import column_names
 from trueodds.data.predictions import Predictions
 from trueodds.io.source import Source
 from trueodds.tallies.tally import Tally
+
+_MAX_CHECKED_ITEMS = 100  # of a list, which is longer if its items are rows
 
 
 def is_model(x: Any) -> bool:
@@ -99,10 +102,33 @@ def join_versions(versions: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str,
 
 
 def refuse_several_models(data: Any) -> None:
-    if models := models_by_name(data):
-        raise InputError(
-            "TO205",
-            "Only one model is accepted here.",
-            f"a mapping of {format_count(len(models), 'model')}: {', '.join(models)}",
-            "Pass the model itself; for several use to.table, to.compare or to.draw(models, 'comparison').",
-        )
+    """Raise TO205 for a mapping or a list of models, where one is expected."""
+    models, got = models_by_name(data), ""
+    if models:
+        got = f"a mapping of {format_count(len(models), 'model')}: {', '.join(models)}"
+    elif isinstance(data, (list, tuple)) and len(data) > 0 and all(map(_is_one_model, data)):
+        got = f"a {type(data).__name__} of {format_count(len(data), 'model')}"
+    if got:
+        raise InputError("TO205", "Only one model is accepted here.", got, SEVERAL_MODELS_REMEDY)
+
+
+SEVERAL_MODELS_REMEDY = (
+    "Pass the model itself; for several use to.table(models), to.compare(models) or"
+    ' to.draw({"a": a, "b": b}, ["reliability"]).'
+)
+
+
+def _is_one_model(x: Any) -> bool:
+    """Return whether an item of a list is a model; a path is not, because several files may hold one model."""
+    return isinstance(x, (Predictions, Source, Tally)) or is_pair(x)
+
+
+def refuse_classifiers(*data: Any) -> None:
+    """Raise TO302 for a model, also in a pair or a mapping, where predictions are expected."""
+    for x in data:
+        if is_classifier(x):
+            raise InputError("TO302", "A classifier has no rows to examine.", describe(x), FROM_ESTIMATOR_REMEDY)
+        if isinstance(x, Mapping):
+            refuse_classifiers(*x.values())
+        elif isinstance(x, (list, tuple)) and len(x) <= _MAX_CHECKED_ITEMS:
+            refuse_classifiers(*x)

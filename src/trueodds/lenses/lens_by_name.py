@@ -12,7 +12,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import check, parse_digits
-from trueodds.core.suggestions import suggest_names
+from trueodds.core.suggestions import add_synonyms, suggest_names
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens, OutcomeCodes
@@ -107,6 +107,15 @@ LENS_NAMES = (
     "rank:2",
     "class:0",
     "groups:[[0,1],[2]]",
+)
+add_synonyms(
+    {
+        "positive": ("binary", "event", "positive class", "pos label"),
+        "confidence": ("max prob", "max probability", "top 1", "winner"),
+        "classwise": ("marginal", "per class", "one vs rest", "ovr", "macro"),
+        "canonical": ("strong", "joint", "full distribution", "vector"),
+        "canonical | classwise | confidence": ("multiclass", "multi class"),
+    }
 )
 _TYPES_BY_NAME: dict[str, type[Lens]] = {
     "canonical": Canonical,

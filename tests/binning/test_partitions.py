@@ -422,6 +422,45 @@ def test_constant_predictions_are_one_leaf() -> None:
         assert MedianVariance(5).fit(view).size == 1
 
 
+@pytest.mark.parametrize(
+    ("n", "bins", "sizes"),
+    [
+        (1024, None, {64: 16}),
+        (1024, 16, {64: 16}),
+        (1016, None, {63: 8, 64: 8}),
+        (1024, 6, {128: 4, 256: 2}),  # of 8 equal leaves, two pairs are not split
+        (1024, 1, {1024: 1}),
+        (100, None, {12: 4, 13: 4}),  # 16 leaves would have fewer than 10 rows
+        (40, None, {10: 4}),
+        (19, None, {19: 1}),
+    ],
+)
+def test_a_tree_has_its_number_of_leaves_of_equal_size(n: int, bins: int | None, sizes: dict[int, int]) -> None:
+    p = np.random.default_rng(0).dirichlet(np.ones(4), n)
+    leaves = np.bincount(cells(MedianVariance(bins=bins), row_view(p)))
+    assert dict(zip(*np.unique(leaves, return_counts=True), strict=True)) == sizes
+
+
+def test_leaves_count_the_rows_that_weights_represent() -> None:
+    # 16 rows of weight 8 and 128 of weight 1 stand for 256 rows, so each of 16 leaves has the weight 16.
+    p = np.arange(144) / 144
+    w = np.where(np.arange(144) < 16, 8.0, 1.0)
+    index = cells(MedianVariance(), row_view(p, p, w))
+    assert np.bincount(index, w).tolist() == [16.0] * 16
+    assert sorted(np.bincount(index)) == [2] * 8 + [16] * 8
+
+
+def test_equal_predictions_leave_fewer_leaves_and_none_is_small() -> None:
+    for n_few, size in ((11, 1), (12, 2)):  # three fifths of 311 / 16 rows are 11.7, and of 312 / 16 too
+        p = np.repeat([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]], [300, n_few], axis=0)
+        assert MedianVariance().fit(row_view(p)).size == size
+    rng = np.random.default_rng(1)
+    p = rng.multinomial(10, [0.4, 0.3, 0.2, 0.1], 800) / 10
+    sizes = np.bincount(cells(MedianVariance(), row_view(p)))
+    assert 10 <= len(sizes) <= 16
+    assert sizes.min() >= 0.6 * 800 / 16
+
+
 def test_max_bins_keeps_the_widest_cells() -> None:
     x = np.concatenate([np.linspace(0, 1, 50), np.full(50, 2) + np.linspace(0, 1e-3, 50)])[:, None]
     tree = grow_tree(x, np.ones(100), 5, max_bins=3)
@@ -491,6 +530,9 @@ def test_words_become_partitions() -> None:
     assert as_partition("sweep") == Sweep()
     assert as_partition("distinct") == Distinct()
     assert as_partition(min_size=20) == MedianVariance(20)
+    assert as_partition("median-variance") == MedianVariance()
+    assert as_partition("median-variance", bins=8) == MedianVariance(bins=8)
+    assert as_partition("median-variance", bins=8, min_size=20) == MedianVariance(20, 8)
     assert as_partition("simplex-grid", bins=4) == SimplexGrid(4)
     for edges in ([0, 0.5, 1], (0, 0.5, 1), np.array([0, 0.5, 1])):
         assert as_partition(bins=edges) == as_partition("edges", bins=edges) == FixedEdges((0, 0.5, 1))  # type: ignore[arg-type]
@@ -519,7 +561,9 @@ def test_words_become_partitions() -> None:
         ({"partition": "distinct", "bins": 15}, "TO202"),
         ({"partition": "equal-mass", "min_size": 15}, "TO202"),
         ({"partition": "uniform", "min_size": 15}, "TO202"),
-        ({"partition": "median-variance", "bins": 15}, "TO202"),
+        ({"partition": "median-variance", "bins": "sqrt"}, "TO203"),
+        ({"partition": "median-variance", "bins": [0, 0.5, 1]}, "TO203"),
+        ({"partition": "median-variance", "closed": "left"}, "TO202"),
         ({"partition": Uniform(15), "bins": 15}, "TO202"),
     ],
 )
@@ -539,9 +583,10 @@ def test_bins_of_one_score_refuse_vectors(partition: Partition) -> None:
         partition.fit(row_view([[0.2, 0.8, 0.0]]))
 
 
-def test_the_default_is_15_bins_or_the_tree() -> None:
+def test_the_default_is_15_bins_or_a_tree_of_16_leaves() -> None:
     assert default_partition(row_view([0.5])) == Uniform(15)
-    assert default_partition(row_view([[0.5, 0.5, 0.0]])) == MedianVariance(10)
+    assert default_partition(row_view([[0.5, 0.5, 0.0]])) == MedianVariance()
+    assert str(MedianVariance()) == str(MedianVariance(bins=16)) == "median-variance 16"
 
 
 def test_a_partition_says_all_that_changes_it() -> None:
@@ -556,7 +601,9 @@ def test_a_partition_says_all_that_changes_it() -> None:
         Sweep(),
         Sweep("uniform"),
         MedianVariance(),
+        MedianVariance(10),
         MedianVariance(10, 5),
+        MedianVariance(bins=5),
         Distinct(),
         FixedEdges((0, 1 / 3, 1)),
         FixedEdges((0, 0.333333, 1)),

@@ -59,7 +59,7 @@ def test_how_many_new_rows_will_find_no_cell_is_foretold():
 def test_cells_say_the_mean_outcome_that_the_canonical_error_pools():
     P, y = draw_predictions(500, 4, 1.5, 2)
     view = View(P, one_hot(y, 4), np.ones(500))
-    binned = view.binned(MedianVariance().fit(view))
+    binned = view.binned(MedianVariance(min_size=10).fit(view))
     m = fit_map(P, y)
     assert m.values == pytest.approx(binned.y)
     assert m.cells.size == len(binned)

@@ -272,7 +272,7 @@ def test_settings_are_read_back_from_what_ran() -> None:
         1,
     )
     joint = View([[0.9, 0.1, 0.0]] * 30, [[1, 0, 0]] * 30)
-    assert BinnedError()(joint).settings["partition"] == "median-variance min 10"
+    assert BinnedError()(joint).settings["partition"] == "median-variance 16"
 
 
 def test_bins_of_few_rows_are_noted() -> None:

@@ -251,7 +251,7 @@ def test_a_joint_null_distribution_has_the_same_labels_for_every_lens():
     # In one bin, both errors are |mean(p) − share of the first label|.
     estimands = [
         Estimand.from_predictions(BinnedError(partition=partition), as_lens(lens), preds)
-        for lens, partition in (("confidence", Uniform(1)), ("canonical", MedianVariance(max_bins=1)))
+        for lens, partition in (("confidence", Uniform(1)), ("canonical", MedianVariance(bins=1)))
     ]
     confidence, vector = null_draws(preds, estimands, 25, np.random.default_rng(1))
     np.testing.assert_allclose(confidence, vector, rtol=1e-9)

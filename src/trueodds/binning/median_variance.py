@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,9 @@ from trueodds.kernels.variance_splits import LEAF, NO_SPLIT, median_splits
 from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View
 
+DEFAULT_LEAVES = 16
+SMALLEST_LEAF = 10  # rows of a leaf, unless `min_size` is set
+SMALLEST_SHARE = 0.6  # rows of a leaf relative to equal leaves; above a half, because halves of a leaf are none
 MAX_BLOCK_ROWS = 2**15  # rows whose leaves are found at a time, in the cache
 
 
@@ -24,29 +28,48 @@ MAX_BLOCK_ROWS = 2**15  # rows whose leaves are found at a time, in the cache
 class MedianVariance(Partition):
     """Tree on the simplex that splits the axis of largest variance at its median.
 
-    Every cell has at least `min_size` rows. With weights, the rows that they represent are counted: the sum of the
-    weights if all of them are whole numbers, and otherwise of the weights divided by their mean. A cell of rows with
-    large weights can therefore have fewer rows.
+    By default the tree has 16 leaves of about n / 16 rows. With `bins` it has that number of leaves, of about n / B or
+    2n / B rows, where B is the next power of two. No leaf has fewer than 10 rows or three fifths of n / B, so few rows
+    or many equal predictions can leave fewer leaves. With `min_size` alone, every leaf has at least that number of
+    rows, and the number of leaves grows with n. With both, there are at most `bins` such leaves.
 
-    Cells of largest variance are split first, which matters with `max_bins`. Rows equal to the median go to the upper
-    child. Source: Vaicenavicius et al. (2019), in the form of Widmann et al. (2019).
+    With weights, the rows that they represent are counted: the sum of the weights if all of them are whole numbers, and
+    otherwise of the weights divided by their mean. A leaf of rows with large weights can therefore have fewer rows.
+
+    Leaves of largest variance are split first. Rows equal to the median go to the upper child. Source: Vaicenavicius et
+    al. (2019), in the form of Widmann et al. (2019), which is ``min_size=10``.
+
+    >>> str(MedianVariance()), str(MedianVariance(min_size=10)), str(MedianVariance(min_size=10, bins=5))
+    ('median-variance 16', 'median-variance min 10', 'median-variance 5 min 10')
     """
 
-    min_size: Count = 10  # rows
-    max_bins: Count | None = None  # cells
+    min_size: Count | None = None  # rows; None: at least 10, and not much fewer than in equal leaves
+    bins: Count | None = None  # leaves; None: 16, or any number with `min_size`
 
     def fit(self, view: View) -> FittedPartition:
-        weights = view.w * (n_represented(view) / view.total)
+        n_rows = n_represented(view)
         tree: Tree = grow_tree(
             view.partition_values if view.joint else view.partition_values[:, None],
-            weights,
-            self.min_size,
-            self.max_bins,
+            view.w * (n_rows / view.total),
+            self._smallest_leaf(n_rows),
+            self._max_leaves,
         )
         return tree
 
     def __str__(self) -> str:
-        return f"median-variance min {self.min_size}" + (f" max {self.max_bins}" if self.max_bins else "")
+        leaves = "" if self._max_leaves is None else f" {self._max_leaves}"
+        return f"median-variance{leaves}" + ("" if self.min_size is None else f" min {self.min_size}")
+
+    @property
+    def _max_leaves(self) -> int | None:
+        return DEFAULT_LEAVES if self.bins is None and self.min_size is None else self.bins
+
+    def _smallest_leaf(self, n_rows: float) -> int:
+        """Return the minimum number of rows of a leaf, for a number of rows in all."""
+        if self.min_size is not None:
+            return self.min_size
+        n_equal_leaves = 2 ** math.ceil(math.log2(self.bins or DEFAULT_LEAVES))
+        return max(SMALLEST_LEAF, math.ceil(SMALLEST_SHARE * round_significant(n_rows / n_equal_leaves)))
 
 
 class Tree:

@@ -21,7 +21,7 @@ PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
     "uniform": (Uniform, ("bins", "closed", "range")),
     "equal-mass": (EqualMass, ("bins", "closed")),
     "sweep": (Sweep, ()),
-    "median-variance": (MedianVariance, ("min_size",)),
+    "median-variance": (MedianVariance, ("bins", "min_size")),
     "simplex-grid": (SimplexGrid, ("bins", "closed")),
     "distinct": (Distinct, ()),
 }
@@ -102,7 +102,7 @@ class HasPartition:
 
 
 def default_partition(view: View) -> Partition:
-    """Default partition: 15 uniform bins for one score, the median-variance tree for vectors."""
+    """Default partition: 15 uniform bins for one score, a median-variance tree of 16 leaves for vectors."""
     return _DEFAULT_TREE if view.joint else _DEFAULT_BINS
 
 

@@ -123,8 +123,10 @@ def format_bins(partition: str, bins: object = None) -> str:
 
     >>> format_bins("uniform 15"), format_bins("equal-mass auto", 23), format_bins("mass 100")
     ('15 uniform bins', '23 equal-mass bins', 'bins of 100 rows')
-    >>> format_bins("median-variance min 10"), format_bins("edges 0 0.5 1")
-    ('median-variance tree with at least 10 rows per bin', 'bins (edges 0 0.5 1)')
+    >>> format_bins("median-variance 16"), format_bins("median-variance min 10")
+    ('median-variance tree of up to 16 leaves', 'median-variance tree with at least 10 rows per bin')
+    >>> format_bins("edges 0 0.5 1")
+    'bins (edges 0 0.5 1)'
     """
     name, comma, closed = partition.partition(", ")
     if match := re.fullmatch(r"(uniform|equal-mass) (\d+|auto)(.*)", name):
@@ -132,8 +134,9 @@ def format_bins(partition: str, bins: object = None) -> str:
         text = f"{f'{count} ' if count is not None else ''}{match[1]} bins{match[3]}"
     elif match := re.fullmatch(r"mass (\d+)", name):
         text = f"bins of {match[1]} rows"
-    elif match := re.fullmatch(r"median-variance min (\d+)", name):
-        text = f"median-variance tree with at least {match[1]} rows per bin"
+    elif match := re.fullmatch(r"median-variance( \d+)?(?: min (\d+))?", name):
+        leaves = f" of up to{match[1]} leaves" if match[1] else ""
+        text = f"median-variance tree{leaves}" + (f" with at least {match[2]} rows per bin" if match[2] else "")
     else:
         return f"bins ({partition})"
     return text + comma + closed

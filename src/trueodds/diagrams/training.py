@@ -48,7 +48,7 @@ class Training(BinnedRecipe):
     Parameters
     ----------
     partition : Partition, optional
-        The bins of the ECE. The default is 15 uniform bins, or the median-variance tree for probability vectors.
+        The bins of the ECE. The default is 15 uniform bins, or a median-variance tree of 16 leaves for vectors.
     level : float, default=0.95
         Confidence level of the intervals. P-values of at most 1 − `level` are below the dashed line.
     resamples : int, default=999

@@ -35,8 +35,8 @@ class Brier(DecomposableScore):
     decomposition : {"murphy", "ferro-fricker", "calibration-refinement"}, optional
         Decomposition of the score on the cells of a partition, reported in `parts`. See Notes.
     partition : Partition, optional
-        Cells of the decomposition. The default is 15 uniform bins, and the median-variance tree for vectors. "distinct"
-        keeps each distinct prediction as its own cell.
+        Cells of the decomposition. The default is 15 uniform bins, and a median-variance tree of 16 leaves for vectors.
+        "distinct" keeps each distinct prediction as its own cell.
 
     Raises
     ------
@@ -129,7 +129,7 @@ class LogLoss(DecomposableScore):
     ----------
     decomposition : {"calibration-refinement"}, optional, as in `Brier`
     partition : Partition, optional
-        Cells of the decomposition. The default is 15 uniform bins, and the median-variance tree for vectors.
+        Cells of the decomposition. The default is 15 uniform bins, and a median-variance tree of 16 leaves for vectors.
     min_prob : float, default=0.0
         Smallest probability inside the logarithm. A note reports the number of rows affected.
 

@@ -37,7 +37,7 @@ class BinByBin(HasPartition, ViewTest):
         (min-p), which is exact for any bins and fills the column `joint` of the parts. "asymptotic" uses Holm's
         correction (column `holm`).
     partition : Partition, optional
-        Bins. Default: 15 uniform bins for a binary view, the median-variance tree for a joint view.
+        Bins. Default: 15 uniform bins for a binary view, a median-variance tree of 16 leaves for a joint one.
 
     Raises
     ------

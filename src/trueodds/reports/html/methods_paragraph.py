@@ -137,14 +137,18 @@ def _describe_errors(audit: AuditResult, keys: dict[str, None]) -> list[str]:
 def _describe_partition(partition: str | None) -> str:
     """Return the bins in words.
 
-    >>> _describe_partition("uniform 15"), _describe_partition("median-variance min 10")
-    (' in 15 bins of equal width', ' in bins by the partition median-variance min 10')
+    >>> _describe_partition("uniform 15"), _describe_partition("median-variance 16")
+    (' in 15 bins of equal width', ' in up to 16 leaves of a median-variance tree')
+    >>> _describe_partition("median-variance min 10")
+    ' in bins by the partition median-variance min 10'
     """
     if partition is None:
         return ""
     name, _, count = partition.partition(" ")
     if name == "uniform" and count.isdigit():
         return f" in {count} bins of equal width"
+    if name == "median-variance" and count.isdigit():
+        return f" in up to {count} leaves of a median-variance tree"
     return f" in bins by the partition {partition}"
 
 

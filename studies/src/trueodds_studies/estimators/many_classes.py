@@ -20,7 +20,7 @@ MIN_TRAIN_ROWS = 300
 TRAIN_ROWS_PER_CLASS = 10
 TV, L1 = 1.0, 2.0  # values per total variation: of an estimator of it, and of one of the L1 distance of vectors
 CANONICAL_ESTIMATORS: Mapping[str, tuple[str, Mapping[str, Any], float, int]] = {
-    "ece": ("ece", {}, TV, 10**9),
+    "ece": ("ece", {"min_size": 10}, TV, 10**9),
     "cross_fitted": ("cross_fitted", {}, TV, 10**9),
     "dirichlet_kde": ("dirichlet_kde", {}, L1, MAX_QUADRATIC_ROWS),
 }

@@ -92,7 +92,7 @@ def find_model(name: str) -> LogisticModel:
 def make_partition(kind: str, bins: int) -> Partition:
     """The partition of an estimate; a tree has at most `bins` leaves of at least ten rows."""
     if kind == "tree":
-        return MedianVariance(max_bins=bins)
+        return MedianVariance(min_size=10, bins=bins)
     return Uniform(bins) if kind == "uniform" else EqualMass(bins)
 
 
@@ -132,7 +132,7 @@ def population_edges(model: LogisticModel, kind: str, bins: int) -> tuple[float,
         edges = expit(model.intercept + model.slope * mixture_quantiles(np.arange(1, bins) / bins))
         return tuple(np.sort(edges).tolist())
     p = expit(model.intercept + model.slope * _x_quantiles())
-    tree = MedianVariance(max_bins=bins).fit(View(p=p, y=model.calibration_function(p)))
+    tree = MedianVariance(min_size=10, bins=bins).fit(View(p=p, y=model.calibration_function(p)))
     assert isinstance(tree, Tree)
     return tuple(sorted(cut for cut, axis in zip(tree.cut, tree.axis, strict=True) if axis >= 0))
 

@@ -41,7 +41,7 @@ class Measure:
         return float(measure(preds, self.name, lens=self.lens, interval=None, **self.settings))
 
 
-TREE_SETTINGS = {"partition": "median-variance"}
+TREE_SETTINGS = {"partition": "median-variance", "min_size": 10}
 MEASURES = {
     "ECE, 15 bins": Measure("raw", "ece", "confidence", {"bins": 15}),
     "ECE, 100 bins": Measure("raw", "ece", "confidence", {"bins": 100}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -58,6 +59,7 @@ class MapTraits:
     logits: bool = False  # whether `apply` takes logits instead of probabilities
     takes_logs: ClassVar[bool] = False  # whether `apply` takes log-probabilities too, which do not underflow
     one_vs_rest: ClassVar[bool] = False  # whether each of more than two classes has a curve of its own
+    symbols: ClassVar[Mapping[str, str]] = {}  # attribute (a path) of each parameter, by its symbol in the literature
 
 
 class CalibrationMap(MapTraits, Saved, ABC):
@@ -86,6 +88,14 @@ class CalibrationMap(MapTraits, Saved, ABC):
     @abstractmethod
     def describe(self) -> str:
         """The fitted parameters in a few words, such as `T = 1.60`."""
+
+    def named_parameters(self) -> dict[str, Any]:
+        """The parameters by their symbols in the literature: numbers and arrays; empty if the map is no formula."""
+        return {symbol: attrgetter(path)(self) for symbol, path in self.symbols.items()}
+
+    def named_intervals(self) -> dict[str, Array]:
+        """The 95 % intervals of parameters (2,) or (m, 2) by their symbols; empty if standard errors are unknown."""
+        return {}
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """Lines of text on each parameter and its uncertainty; empty if parameters have no meaning by themselves."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -35,6 +36,7 @@ class BetaCurve(Saved):
     """The beta curve logit q = c + a log p − b log(1 − p) of one class."""
 
     takes_logs = True
+    symbols: ClassVar[Mapping[str, str]] = {"a": "a", "b": "b", "c": "c"}
     a: Annotated[float, Range(0, MAX_COEFFICIENT)]
     b: Annotated[float, Range(0, MAX_COEFFICIENT)]
     c: Coefficient

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 import trueodds
@@ -41,6 +42,7 @@ from trueodds.core.printable import to_printable
 from trueodds.core.results import Result
 from trueodds.core.settings import Count
 from trueodds.core.signatures import checks_arguments
+from trueodds.core.table import to_data_frame
 from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.predictions import Predictions
@@ -99,6 +101,48 @@ class FittedCalibrator(Result):
     def method(self) -> str:
         """Name of the calibrator whose map this is; after `auto`, that of the applied one."""
         return self.calibration_map.name
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The fitted parameters by their symbols in the literature, such as `{"T": 1.6}`; empty for curves of knots.
+
+        Each is an attribute too, as in `fitted.T`. Those of one class each are arrays.
+        """
+        return self.calibration_map.named_parameters()
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The `parameters`, under the name that the number of every result has."""
+        return self.parameters
+
+    @property
+    def interval(self) -> dict[str, Array] | None:
+        """The 95 % intervals of the parameters, of `llo` and `mcllo`; None if their standard errors are unknown."""
+        return self.calibration_map.named_intervals() or None
+
+    def __getattr__(self, name: str) -> Any:
+        is_own = name.startswith("_") or name in type(self).__dataclass_fields__  # not yet set while it is unpickled
+        parameters = {} if is_own else self.parameters
+        if name not in parameters:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return parameters[name]
+
+    def frame(self) -> Any:
+        """Return the parameters as a data frame with a row per number.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or dict
+            A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed. `parameter`
+            is the symbol, `index` the position in an array, such as ``"0, 1"`` of a matrix, and empty for a number.
+        """
+        columns: dict[str, list[Any]] = {"parameter": [], "index": [], "value": []}
+        for symbol, value in self.parameters.items():
+            for index, number in np.ndenumerate(value):
+                columns["parameter"].append(symbol)
+                columns["index"].append(", ".join(map(str, index)))
+                columns["value"].append(float(number))
+        return to_data_frame(columns)
 
     @checks_arguments
     def predict_proba(
@@ -310,8 +354,12 @@ class FittedCalibrator(Result):
         Returns
         -------
         dict
-            Schema, method, parameters, classes, rows, settings, notes and version.
+            Schema, method, parameters, classes, rows, settings, notes and version, which is what `save` writes, and
+            `named_parameters`: `parameters` of this object, by their symbols in the literature.
         """
+        return self._saved_document() | {"named_parameters": json_files.strict_json(self.parameters)}
+
+    def _saved_document(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
             "method": self.method,
@@ -354,7 +402,7 @@ def save_calibrator(calibrator: FittedCalibrator, path: str | os.PathLike[str]) 
                 f"{name!r} of type {type(name).__name__}",
                 "Pass ⟨classes=⟩ with the names as text.",
             )
-    text = json.dumps(calibrator.to_dict(), allow_nan=False, indent=1)
+    text = json.dumps(calibrator._saved_document(), allow_nan=False, indent=1)
     calibrator_from_dict(json.loads(text))  # a file that could not be read again is refused now
     json_files.write_text(path, text + "\n", "TO503")
 
@@ -389,6 +437,7 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
         fix = "Install a newer version of trueodds, or fit and save it again."
         raise InputError("TO504", f"This version reads {SCHEMA}.", schema, fix)
     document = {"fingerprint": None, **document}  # which older files do not have
+    document.pop("named_parameters", None)  # of `to_dict`: they repeat the parameters under other names
     check_keys(document, _DOCUMENT_KEYS, "the file")
     classes = read_class_names(document, "classes")
     hints = {"n": Count, "settings": dict, "parameters": dict, "version": str, "fingerprint": str | None}

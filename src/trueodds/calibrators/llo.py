@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -47,6 +48,7 @@ class LloMap(CalibrationMap, eq=True):
     """The map τ + γ · log odds; with γ > 0 an exact zero stays zero, with γ < 0 `min_prob` replaces it."""
 
     takes_logs = True
+    symbols: ClassVar[Mapping[str, str]] = {"delta": "delta", "gamma": "gamma"}
     tau: Coefficient  # shift of the log odds, log δ
     gamma: Coefficient  # slope of the log odds
     n_passes: PassCount = 0
@@ -86,6 +88,14 @@ class LloMap(CalibrationMap, eq=True):
     def describe(self) -> str:
         """The parameters, such as `δ = 0.64, γ = 0.57`."""
         return f"δ = {format_number(self.delta)}, γ = {format_number(self.gamma)}"
+
+    def named_intervals(self) -> dict[str, Array]:
+        """Those of δ and γ, as `table` shows them."""
+        if self.name != LloMap.name or self.uncertainty is None or self.uncertainty.covariance is None:
+            return {}
+        table = ParameterTable((0, 1), 0, np.array([self.tau]), np.array([self.gamma]), self.uncertainty)
+        delta, gamma = table.intervals()
+        return {"delta": delta[0], "gamma": gamma[0]}
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """δ and γ with standard errors, their meaning in words, and the test against the identity."""

@@ -60,6 +60,7 @@ class MclloMap(CalibrationMap):
     """
 
     takes_logs = True
+    symbols: ClassVar[Mapping[str, str]] = {"delta": "delta", "gamma": "gamma"}
     tau: Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k-1",))]  # log δ of the other classes in their order
     gamma: Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k-1",))]  # slopes of the log odds
     baseline: Annotated[int, Range(0)]  # number of the baseline class
@@ -69,6 +70,11 @@ class MclloMap(CalibrationMap):
     uncertainty: Annotated[ParameterUncertainty | None, Key("certainty"), OMIT_DEFAULT] = (
         None  # of τ and γ, from the rows of the fit
     )
+
+    @property
+    def delta(self) -> Array:
+        """exp τ (K − 1,): the factor of the odds where class and baseline are predicted as equally likely."""
+        return np.asarray(np.exp(np.minimum(self.tau, MAX_EXPONENT)))
 
     def apply(self, P: Probabilities) -> Array:
         """Recalibrate in logarithms, so that small probabilities keep their digits; the result is (n, K).
@@ -108,8 +114,15 @@ class MclloMap(CalibrationMap):
 
     def describe(self) -> str:
         """The ranges of the parameters, such as `δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
-        delta = np.exp(np.minimum(self.tau, MAX_EXPONENT))
-        return f"δ {format_range(delta)}, γ {format_range(self.gamma)}, against class {self.baseline}"
+        return f"δ {format_range(self.delta)}, γ {format_range(self.gamma)}, against class {self.baseline}"
+
+    def named_intervals(self) -> dict[str, Array]:
+        """Those of δ and γ, as `table` shows them, each (K − 1, 2)."""
+        if self.uncertainty is None or self.uncertainty.covariance is None:
+            return {}
+        classes = tuple(range(len(self.tau) + 1))
+        delta, gamma = ParameterTable(classes, self.baseline, self.tau, self.gamma, self.uncertainty).intervals()
+        return {"delta": delta, "gamma": gamma}
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """A row and a sentence for each class but the baseline, and the test against the identity."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -43,6 +44,7 @@ _FLAT_CURVE = np.zeros(2)  # intercept and slope of the curve q = 1/2, which sta
 class Sigmoid(Saved):
     """1/(1 + exp(−(slope·x + intercept))), x being the probability or its log odds."""
 
+    symbols: ClassVar[Mapping[str, str]] = {"a": "slope", "b": "intercept"}
     slope: Coefficient
     intercept: Coefficient
     on: Annotated[str, OneOf(_INPUT_SCALES)] = "logit"  # what x is: "logit" for log odds, "raw" for the probability

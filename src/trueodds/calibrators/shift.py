@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
 from trueodds.calibrators._glm.fit_data import FitData, SummableRows
@@ -23,6 +26,7 @@ class ShiftMap(CalibrationMap):
     """Rows proportional to e^b p; an exact zero stays zero."""
 
     takes_logs = True
+    symbols: ClassVar[Mapping[str, str]] = {"b": "bias"}
     bias: Biases  # with sum 0
     n_passes: PassCount = 0
     converged: bool = True  # whether a finite optimum was found without a slight ridge

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -33,12 +34,17 @@ class StructuredMap(CalibrationMap):
     """A temperature, a small share of the uniform distribution, then softmax(W log p + b)."""
 
     takes_logs = True
+    symbols: ClassVar[Mapping[str, str]] = {"T": "temperature", "W": "weights", "b": "bias"}
     beta: InverseTemperature
     share: Annotated[float, Range(0, 1, closed="right")]  # of the uniform, so that no probability is zero
     weights: Weights
     bias: Biases
     n_passes: PassCount = 0  # in both fits
     converged: bool = True  # whether both fits have a finite optimum
+
+    @property
+    def temperature(self) -> float:
+        return 1 / self.beta
 
     def apply(self, P: Probabilities) -> Array:
         """Temper the rows of P, mix them with the uniform distribution, and apply softmax(W log p + b)."""

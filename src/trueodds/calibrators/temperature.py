@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -182,8 +182,13 @@ class TemperatureMap(CalibrationMap, eq=True):
     """Rows proportional to p^β with β = 1/T; an exact zero stays zero."""
 
     takes_logs = True
+    symbols: ClassVar[Mapping[str, str]] = {"T": "temperature"}
     beta: InverseTemperature
     n_passes: PassCount = 0
+
+    @property
+    def temperature(self) -> float:
+        return 1 / self.beta
 
     @property
     def converged(self) -> bool:  # type: ignore[override]

@@ -73,6 +73,9 @@ class TopVsAllMap(CalibrationMap, eq=True):
         """The mixture of a temperature; other inner maps have none."""
         return self.inner_map.mixture_terms(k) if isinstance(self.inner_map, TemperatureMap) else None
 
+    def named_parameters(self) -> dict[str, Any]:
+        return self.inner_map.named_parameters()
+
     def describe(self) -> str:
         return f"{self.inner_map.name} of the confidence: {self.inner_map.describe()}"
 

@@ -64,6 +64,7 @@ class MixedMap(CalibrationMap):
     n_passes = delegated("base_map", "n_passes")
     converged = delegated("base_map", "converged")
     table = delegated("base_map", "table")
+    named_intervals = delegated("base_map", "named_intervals")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in ("base_map", "share"):
@@ -92,6 +93,10 @@ class MixedMap(CalibrationMap):
         """The map as one mixture, if the base map has a single stage."""
         stages = self.mixture_stages(k)
         return stages[0] if stages is not None and len(stages) == 1 else None
+
+    def named_parameters(self) -> dict[str, Any]:
+        """Those of the base map, and the share of the uniform distribution."""
+        return {**self.base_map.named_parameters(), SHARE_KEY: self.share}
 
     def describe(self) -> str:
         """Description of the base map; of the identity, the share."""

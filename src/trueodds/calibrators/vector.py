@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -83,6 +86,13 @@ class VectorSpec(LogLinearSpec):
 
 class BiasCorrectedTemperatureMap(LogLinearMap):
     """Rows proportional to e^b p^β, the same β for every class."""
+
+    symbols: ClassVar[Mapping[str, str]] = {"T": "temperature", "b": "bias"}
+
+    @property
+    def temperature(self) -> float:
+        """1/β, which is negative if the ranking is reversed, and infinite if every row is mapped to the same."""
+        return math.inf if self.weights[0] == 0 else float(1 / self.weights[0])
 
     def describe(self) -> str:
         """The temperature and the range of the biases, such as `T = 1.96, biases -0.134 to 0.248`."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -51,6 +52,12 @@ class OneVsRest(CalibrationMap):
 
     def apply(self, P: Probabilities) -> Array:
         return apply_in_blocks(partial(apply_one_vs_rest, self.curves), P)
+
+    def named_parameters(self) -> dict[str, Any]:
+        """The parameters of the curve, or of every class in an array (K,), if the curve declares `symbols`."""
+        symbols: Mapping[str, str] = getattr(type(self.curves[0]), "symbols", {})
+        values = {symbol: [attrgetter(path)(curve) for curve in self.curves] for symbol, path in symbols.items()}
+        return {symbol: value[0] if len(value) == 1 else np.array(value) for symbol, value in values.items()}
 
     def check_saved(self, k: int) -> None:
         check_curve_count(self.curves, len(fitted_classes(k)))

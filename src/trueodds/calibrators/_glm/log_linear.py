@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -45,6 +45,7 @@ class LogLinearMap(CalibrationMap):
     """
 
     takes_logs = True
+    symbols: ClassVar[Mapping[str, str]] = {"W": "weights", "b": "bias"}  # W (K, K), or its diagonal (K,)
     weights: Weights
     bias: Biases  # with sum 0 unless a penalty determines it
     min_prob: MinProb  # smallest probability inside a logarithm

@@ -145,7 +145,7 @@ def test_saved_and_loaded_it_maps_to_the_same_bits(name, k, tmp_path):
 def test_a_file_holds_the_schema_and_the_version():
     document = fit_calibrator().to_dict()
     keys = ["schema", "method", "parameters", "classes", "n", "settings", "notes", "version", "fingerprint"]
-    assert list(document) == keys
+    assert list(document) == [*keys, "named_parameters"]
     assert document["schema"] == "trueodds.calibrator/1"
     assert document["settings"] == {"calibrator": "temperature", "min_prob": 1e-12}
 

@@ -46,6 +46,7 @@ STYLES: list[tuple[str, dict[str, Any]]] = [
     ("murphy", {"style": "plane"}),
     ("reliability_curve", {"band": "confidence"}),
     ("reliability_curve", {"band": None}),
+    ("reliability_curve", {"smoother": "loess"}),
 ]
 CASES = [*((name, {}) for name in DIAGRAMS.names()), *STYLES]
 

@@ -17,8 +17,10 @@ from trueodds.calibrators._curves.kernel_regression import kernel_regression
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_probabilities
-from trueodds.diagrams.curve_smoother import CurveSmoother, SmoothedRates, pairwise_kernel_weights, smooth_view
+from trueodds.diagrams._style.marks import LEGEND_SIZE
+from trueodds.diagrams.curve_smoother import CurveSmoother, pairwise_kernel_weights, smooth_view
 from trueodds.diagrams.reliability_curve import ReliabilityCurve
+from trueodds.estimators.integrated_calibration_index import IntegratedIndex
 from trueodds.lenses.view import View
 
 BANDS = ["confidence", "consistency", None]
@@ -37,7 +39,7 @@ def codes(diagram):
 def limits(of, scale="logit", bandwidth="silverman"):
     """The limits of a view's curve, and its columns."""
     scores, smoother, columns = smooth_view(of, bandwidth, scale, None)
-    return SmoothedRates.from_curve(scores, smoother, columns), columns, smoother, scores
+    return smoother.rates(scores, columns), columns, smoother, scores
 
 
 # Values
@@ -140,6 +142,91 @@ def test_a_calibrated_models_curve_bends_at_the_ends_and_is_not_taken_for_an_err
             assert curve["probability"] == pytest.approx(curve["score"], abs=1e-12)
             assert diagram.panels["local_error"][0] == pytest.approx(0, abs=1e-12)
             assert "lies inside the" in diagram.finding
+
+
+# Loess
+
+
+def test_a_loess_curve_by_hand():
+    # 5 rows at 0, .2, .4, .6 and .8: windows of floor(.75 · 5) = 3 rows. Around .4 these end at .2 and .6, which have
+    # tricube weight 0, so the curve is the outcome. At 0 the window ends at .4, and 0 and .2 carry a line.
+    p, y = np.array([0, 2, 4, 6, 8]) / 10, np.array([0, 1, 0, 1, 1])
+    curve = part(ReliabilityCurve(smoother="loess")([View(p, y, name="positive")]))
+    assert curve["score"] == pytest.approx(p)
+    assert curve["rate"] == pytest.approx(y, abs=1e-12)
+    assert curve["effective"] == pytest.approx(np.ones(5))
+    assert curve["reference"] == pytest.approx(p)
+    # Clopper and Pearson's limits of one event in one row, and of none.
+    assert curve["low"] == pytest.approx(np.where(y == 1, 0.05, 0), abs=1e-9)
+    assert curve["high"] == pytest.approx(np.where(y == 0, 0.95, 1), abs=1e-9)
+
+
+def test_a_loess_curve_of_two_scores_is_their_rates_with_their_exact_limits():
+    p, y = np.repeat([0.2, 0.8], 20), np.concatenate([np.arange(20) < 5, np.arange(20) < 16])
+    diagram = ReliabilityCurve(smoother="loess", level=0.95)([View(p, y, name="positive")])
+    curve = part(diagram)
+    assert curve["rate"] == pytest.approx([0.25, 0.8])
+    assert curve["effective"] == pytest.approx([20, 20])
+    assert curve["low"] == pytest.approx(beta.ppf(0.025, [5, 16], [16, 5]))
+    assert curve["high"] == pytest.approx(beta.ppf(0.975, [6, 17], [15, 4]))
+    assert diagram.at(0.5).probability == pytest.approx(0.525)
+    assert diagram.at(0.9).reason == "All predictions lie between 0.2 and 0.8."
+
+
+def test_the_loess_curve_is_that_of_ici():
+    rng = np.random.default_rng(0)
+    p = rng.random(900)
+    view = View(p, rng.random(900) < 0.3 + 0.4 * p**2, name="positive")  # far from 0 and 1, so that nothing is clipped
+    diagram = ReliabilityCurve(smoother="loess")([view])
+    curve = part(diagram)
+    assert np.abs(np.interp(p, curve["score"], curve["rate"]) - p).mean() == pytest.approx(
+        IntegratedIndex().value(view), rel=1e-9
+    )
+    assert diagram.panels["local_error"][0] == pytest.approx(IntegratedIndex().value(view), rel=1e-9)
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+@pytest.mark.parametrize("band", ["confidence", "consistency"])
+def test_the_loess_band_holds_a_calibrated_model(band, simultaneous):
+    # Over 60 data sets the share of scores at which a pointwise band of 90 % holds the truth has a standard deviation
+    # below .2 each, so its mean lies within 4 · .2/√60 = .1 of .9. A simultaneous band fails Binomial(60, .1) times.
+    rng, shares = np.random.default_rng(1), []
+    for _ in range(60):
+        p = rng.uniform(0.1, 0.9, 300)
+        recipe = ReliabilityCurve(band=band, smoother="loess", simultaneous=simultaneous, resamples=100)
+        curve = part(recipe([View(p, rng.random(300) < p, name="positive")], rng=np.random.default_rng(2)))
+        shares.append(1 - curve["outside"].mean())
+    if simultaneous:
+        assert np.sum(np.array(shares) < 1) <= binom.ppf(0.999, 60, 0.1)
+    else:
+        assert 0.8 < np.mean(shares) < 1
+
+
+@pytest.mark.parametrize("changed", [{"bandwidth": 0.3}, {"scale": "probability"}, {"range": None}])
+def test_settings_of_the_kernel_are_refused_for_loess(changed):
+    with pytest.raises(InputError, match=f"no {next(iter(changed))}"):
+        ReliabilityCurve(smoother="loess", **changed)
+
+
+# Few rows
+
+
+@pytest.mark.parametrize("band", BANDS)
+def test_a_single_event_among_few_rows_is_no_peak(band):
+    # 690 rows from .02 to .3, and 10 below .015, of which one is an event: its kernel holds fewer than 10 rows.
+    rng = np.random.default_rng(0)
+    p = np.concatenate([np.linspace(0.02, 0.3, 690), np.linspace(0.002, 0.014, 10)])
+    y = np.concatenate([rng.random(690) < p[:690], np.arange(10) == 7])
+    diagram = ReliabilityCurve(band=band)([View(p, y, name="positive")])
+    curve = part(diagram)
+    near = curve["score"] < 0.012
+    assert curve["rate"][near].max() > 0.15  # the table keeps it
+    assert (curve["effective"][near] < 10).all()
+    drawn = np.concatenate([mark.coordinates[0] for mark in diagram.marks(0, LEGEND_SIZE) if mark.layer == "curve"])
+    assert drawn.min() > 0.012
+    assert set(drawn) == set(curve["score"][curve["effective"] >= 10])
+    assert "not drawn where few rows contribute" in next(note.text for note in diagram.notes if note.code == "TN259")
+    assert not (band and curve["outside"][near].any())
 
 
 # Rows, cells, weights, votes
@@ -539,13 +626,14 @@ def test_what_is_drawn_is_the_table(band, gap):
     np.testing.assert_array_equal(heights, part(diagram, "strip")["share"])
 
 
-def test_the_band_of_a_single_row_is_fainter_than_that_of_thousands():
-    p = np.r_[np.random.default_rng(0).uniform(0.05, 0.35, 2999), 0.8]
+def test_the_band_of_a_dozen_rows_is_fainter_than_that_of_thousands():
+    p = np.r_[np.random.default_rng(0).uniform(0.05, 0.35, 2988), np.full(12, 0.8)]
     for band in ("confidence", "consistency"):
         recipe = ReliabilityCurve(band=band, scale="probability", bandwidth=0.02)
-        many, single = marks(recipe([View(p, np.arange(3000) % 5 == 0, name="positive")]).draw().axes[0], "band")
-        assert single.get_paths()[0].vertices[:, 0].min() > 0.7
-        assert single.get_alpha() < many.get_alpha() / 2
+        many, few = marks(recipe([View(p, np.arange(3000) % 5 == 0, name="positive")]).draw().axes[0], "band")
+        assert few.get_paths()[0].vertices[:, 0].min() > 0.7
+        assert few.get_alpha() == pytest.approx(0.12 + 0.43 * 12 / 20, rel=0.01)
+        assert many.get_alpha() == pytest.approx(0.55)
 
 
 @pytest.mark.parametrize("band", BANDS)

@@ -136,6 +136,7 @@ VALUES: dict[Registry, dict[str, dict[str, list[Any]]]] = {
             "range": ["0.5"],
             "resamples": [50, 99.5],
             "bins": [0],
+            "smoother": ["lowess"],
         },
         "corp": {
             "band": ["ribbon"],

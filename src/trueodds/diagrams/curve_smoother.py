@@ -1,11 +1,11 @@
-"""Event rates smoothed by a Gaussian kernel of the scores, with pointwise and simultaneous bands."""
+"""Event rates smoothed by a Gaussian kernel or by loess, with pointwise and simultaneous bands."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import bdtrik, betainc, betaincinv, expit, ndtr, ndtri
@@ -20,15 +20,20 @@ from trueodds.calibrators._glm.log_probabilities import MIN_PROB, log_odds
 from trueodds.core.typing import Array
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums, ResampledLabels, sum_by_score
 from trueodds.estimators._smoothing.kernel_density import KERNELS
+from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit
 from trueodds.estimators.ece_kde import MAX_RANGE_SHORTFALL, KernelDensityError
-from trueodds.lenses.effective_sample_size import n_represented
+from trueodds.lenses.effective_sample_size import n_represented, unit_weight
 from trueodds.lenses.view import View
 
 RangeSetting = Literal["auto", "1/K"]  # start of the range of probabilities: 1/K, or chosen by the scores
 
 POINTS_PER_BANDWIDTH = 3  # smallest number of points per bandwidth
 MIN_POINTS = 200  # smallest number of points from 0 to 1
+MIN_SUPPORTING_ROWS = 10  # effective sample size near a point from which the curve is drawn there
 GROUPS_PER_BANDWIDTH = 4  # groups of scores per bandwidth, for bands
+
+
+CURVE_SMOOTHERS = ("kernel", "loess")  # kernel regression, and the local regression of `ici`
 
 
 @dataclass(frozen=True)
@@ -101,11 +106,60 @@ class CurveSmoother:
         radius = math.floor(self.bandwidth / step + 1e-9)
         return _neighborhood(np.unique(np.rint(x / step).astype(np.int64)), radius)
 
+    def rates(self, score_sums: DistinctScoreSums, columns: dict[str, Array]) -> SmoothedRates:
+        """The curve with the groups of scores and the kernel weights that determine its variance."""
+        score_groups = self.score_groups(score_sums)
+        kernel = pairwise_kernel_weights(
+            self.on_scale(score_groups.score),
+            self.on_scale(columns["score"]),
+            self.relative_bandwidth,
+            has_images=self.reflects,
+        )
+        return SmoothedRates(score_groups, kernel, columns["rate"], columns["reference"])
+
     def score_groups(self, score_sums: DistinctScoreSums) -> DistinctScoreSums:
         """Merge neighboring scores within a quarter of a bandwidth."""
         z = self.on_scale(score_sums.score)
         cell = np.floor((z - z[0]) * (GROUPS_PER_BANDWIDTH / self.relative_bandwidth)).astype(np.int64)
         return score_sums.merge_groups(np.flatnonzero(np.diff(cell, prepend=-1)))
+
+
+@dataclass(frozen=True)
+class LoessSmoother:
+    """The local regression of `ici`, fitted to some scores: a parabola with tricube weights of 75 % of the rows."""
+
+    fit: LocalFit
+    scale: ClassVar[str] = "probability"
+    low: ClassVar[float] = 0.0
+    bandwidth: ClassVar[float] = math.nan  # windows hold a share of the rows, not a width
+    is_narrowest: ClassVar[bool] = False
+
+    def rates(self, score_sums: DistinctScoreSums, columns: dict[str, Array]) -> SmoothedRates:
+        """The curve with the cells of scores and their weights, some of them negative, that determine its variance."""
+        score_groups = score_sums.merge_groups(self.fit.starts)
+        return SmoothedRates(score_groups, self.fit.weights, columns["rate"], columns["reference"])
+
+
+def loess_view(view: View) -> tuple[DistinctScoreSums, LoessSmoother, dict[str, Array]]:
+    """The scores of a view, its local regression, and the same columns as of `smooth_view`.
+
+    A parabola reproduces the predictions of a calibrated model, so the reference is the score itself.
+    """
+    score_sums = sum_by_score(view)
+    total = score_sums.w.sum()
+    row_share = (unit_weight(view) or 0.0) / view.total
+    fit = LocalFit(SMOOTHERS["loess"], score_sums.score, score_sums.w / total, row_share)
+    rate = np.clip(fit.at_evaluated(score_sums.wy / total), 0.0, 1.0)
+    point = fit.evaluated
+    columns = {
+        "piece": np.zeros(len(point), dtype=np.int64),
+        "score": point,
+        "rate": rate,
+        "reference": point,
+        "error": rate - point,
+        "probability": rate,
+    }
+    return score_sums, LoessSmoother(fit), columns
 
 
 def choose_smoother(
@@ -200,20 +254,6 @@ class SmoothedRates:
     rate: Array  # (points,), the curve
     reference: Array  # (points,), the curve expected under calibration
 
-    @classmethod
-    def from_curve(
-        cls, score_sums: DistinctScoreSums, smoother: CurveSmoother, columns: dict[str, Array]
-    ) -> SmoothedRates:
-        """Group the scores of a curve, given by the columns that `smooth_view` returns."""
-        score_groups = smoother.score_groups(score_sums)
-        kernel = pairwise_kernel_weights(
-            smoother.on_scale(score_groups.score),
-            smoother.on_scale(columns["score"]),
-            smoother.relative_bandwidth,
-            has_images=smoother.reflects,
-        )
-        return cls(score_groups, kernel, columns["rate"], columns["reference"])
-
     @cached_property
     def kernel_weight_sum(self) -> Array:
         """The kernel-weighted sum of weights near each point."""
@@ -286,6 +326,15 @@ class SmoothedRates:
         for limit, q in ((low, tail), (high, 1 - tail)):
             limit[is_random] = _binomial_quantile(q, n_trials, p)
         return np.clip(np.minimum(low, self.reference), 0, 1), np.clip(np.maximum(high, self.reference), 0, 1)
+
+
+def is_supported(effective_n: Array) -> Array:
+    """Whether enough rows lie near each point: an effective sample size (points,) of 10, or a quarter of the largest.
+
+    >>> is_supported(np.array([200.0, 10.0, 9.0])).tolist(), is_supported(np.array([8.0, 2.0, 1.0])).tolist()
+    ([True, True, False], [True, True, False])
+    """
+    return np.asarray(effective_n >= min(MIN_SUPPORTING_ROWS, float(effective_n.max()) / 4))
 
 
 def pairwise_kernel_weights(z: Array, x: Array, bandwidth: float, *, has_images: bool) -> Array:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.ordering import decreasing_order
-from trueodds.core.settings import BinCount, Level
+from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_phrases, capitalize_first, format_probabilities
@@ -22,10 +22,13 @@ from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bin_count, score_histogram
 from trueodds.diagrams.curve_smoother import (
+    CURVE_SMOOTHERS,
     CurveSmoother,
+    LoessSmoother,
     RangeSetting,
-    SmoothedRates,
     correct_smoothing_bias,
+    is_supported,
+    loess_view,
     smooth_view,
 )
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
@@ -34,12 +37,13 @@ from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_
 from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View, view_title
 
+KERNEL_SETTINGS = ("bandwidth", "scale", "range")
 COUNT_COLUMNS = ("low", "high", "probability_low", "probability_high", "effective", "n", "outside")
 
 
 @dataclass(frozen=True)
 class ReliabilityCurve(Recipe):
-    r"""Reliability curve by Gaussian kernel smoothing, without bins, with a pointwise or simultaneous band.
+    r"""Reliability curve by Gaussian kernel smoothing or loess, without bins, with a pointwise or simultaneous band.
 
     `at` of the diagram returns the recalibrated probability of a single prediction.
 
@@ -67,6 +71,10 @@ class ReliabilityCurve(Recipe):
         Number of draws for a simultaneous band.
     bins : int, optional
         Bins of the strip. By default Freedman and Diaconis's rule, from 5 to 40.
+    smoother : {"kernel", "loess"}, default="kernel"
+        `kernel` is the Gaussian kernel. `loess` is the local regression of `ici`, the flexible calibration curve of
+        clinical reports [4]_: parabolas with tricube weights of the nearest 75 % of the rows, without `bandwidth`,
+        `scale` and `range`.
 
     Raises
     ------
@@ -92,6 +100,12 @@ class ReliabilityCurve(Recipe):
     that of smoothing the error within h. The limits are mapped in the same way. The curve is that of the calibrator
     `kernel` before it is made monotone, except for h if scores are exactly 0 or 1: these are ignored here on the
     log-odds scale.
+
+    A parabola reproduces straight lines, so with `loess` the reference is the diagonal and the probability is the
+    curve. Its band is that of the effective sample size of its weights, which are kernel weights of either sign.
+
+    The curve is drawn, and compared with its reference, where the effective sample size is at least 10, or a quarter of
+    its largest value if that is less: next to few rows a single event would be a peak. The table contains all points.
 
     Views: binary, one panel each, ordered by mean local error (biased upward, because noise adds to it). Rows, or cells
     of tallies at their mean. A weight of two is two rows for curve and bandwidth. Bands use importance weights and the
@@ -119,6 +133,7 @@ class ReliabilityCurve(Recipe):
     .. [1] Posocco & Bonnefoy (2021).
     .. [2] Silverman (1986).
     .. [3] Clopper & Pearson (1934), for the limits.
+    .. [4] Austin & Steyerberg (2019).
 
     Examples
     --------
@@ -139,21 +154,27 @@ class ReliabilityCurve(Recipe):
     range: Literal["auto", "1/K"] | None = "auto"
     resamples: BandDraws = 200
     bins: BinCount | None = None
+    smoother: Annotated[str, OneOf(CURVE_SMOOTHERS)] = "kernel"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         KernelSpec(bandwidth=self.bandwidth, scale=self.scale)  # validates the two settings
+        changed = [name for name in KERNEL_SETTINGS if getattr(self, name) != getattr(type(self), name)]
+        if self.smoother == "loess" and changed:
+            raise InputError("TO203", f"The loess curve has no {changed[0]}.", changed[0], f"Leave {changed[0]} out.")
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        panels = [CurvePanel.from_view(view, self.bandwidth, self.scale, self.range) for view in views]
+        if self.smoother == "loess":
+            panels = [CurvePanel(view, *loess_view(view)) for view in views]
+        else:
+            panels = [CurvePanel.from_view(view, self.bandwidth, self.scale, self.range) for view in views]
         panels = [panels[i] for i in decreasing_order(panel.mean_local_error for panel in panels)]
         drawn_panels = panels[:MAX_PANELS]
-        if self.band is not None:
-            drawn_panels = [
-                panel.with_band(self.band, self.level, self.resamples, rng if self.simultaneous else None)
-                for panel in drawn_panels
-            ]
-            panels[:MAX_PANELS] = drawn_panels
+        drawn_panels = [
+            panel.with_band(self.band, self.level, self.resamples, rng if self.simultaneous else None)
+            for panel in drawn_panels
+        ]
+        panels[:MAX_PANELS] = drawn_panels
         n_bins = self.bins or drawn_panels[0].strip_bin_count
         strips = [score_histogram(panel.view, n_bins) for panel in panels]
         max_share = max(float(shares["share"].max()) for shares in strips[:MAX_PANELS])
@@ -180,10 +201,11 @@ class ReliabilityCurve(Recipe):
                 " rows."
             )
             notes.append(Note("TN258", text))
-        text = (
-            "The curve averages over neighboring scores: it hides variation within a bandwidth, and smoothing bias"
-            " moves even a calibrated curve off the diagonal (dashed)."
-        )
+        text = "The curve averages over neighboring scores: it hides variation within "
+        if self.smoother == "loess":
+            text += "its windows of 75\u00a0% of the rows."
+        else:
+            text += "a bandwidth, and smoothing bias moves even a calibrated curve off the diagonal (dashed)."
         if self.band == "confidence":
             text += " The band covers the smoothed true event rates, not the true rates themselves."
         if self.band is not None and not self.simultaneous:
@@ -191,6 +213,8 @@ class ReliabilityCurve(Recipe):
                 f" It is pointwise and expected to fail at {100 * (1 - self.level):.3g}\u00a0% of the scores. Pass"
                 " ⟨simultaneous=True⟩ for a simultaneous band."
             )
+        if not all(is_supported(panel.columns["effective"]).all() for panel in drawn_panels):
+            text += " It is not drawn where few rows contribute."
         notes.append(Note("TN259", text))
         table_content = "The table contains the curves of all of them, but bands only of those drawn."
         notes += panel_limit_notes(len(panels), ReliabilityCurveDiagram.view_order, table_content)
@@ -228,18 +252,20 @@ class CurvePanel:
 
     view: View
     score_sums: DistinctScoreSums
-    smoother: CurveSmoother
+    smoother: CurveSmoother | LoessSmoother
     columns: dict[str, Array]  # (points,) each: those of `smooth_view`, and of the band if there is one
 
     @classmethod
     def from_view(cls, view: View, bandwidth: float | str, scale: str, range_setting: RangeSetting | None) -> Self:
         return cls(view, *smooth_view(view, bandwidth, scale, range_setting))
 
-    def with_band(self, band: str, level: float, n_draws: int, rng: np.random.Generator | None) -> Self:
-        """Return the curve with a band, simultaneous if `rng` is not None."""
+    def with_band(self, band: str | None, level: float, n_draws: int, rng: np.random.Generator | None) -> Self:
+        """Return the curve with its effective sample sizes and a band, simultaneous if `rng` is not None."""
         columns = self.columns
         score, reference = columns["score"], columns["reference"]
-        rates = SmoothedRates.from_curve(self.score_sums, self.smoother, columns)
+        rates = self.smoother.rates(self.score_sums, columns)
+        if band is None:
+            return replace(self, columns=columns | {"effective": rates.effective_n})
         if band == "confidence":
             low, high = rates.confidence_limits(level, n_draws, rng)
             compared_curve = reference
@@ -252,7 +278,8 @@ class CurvePanel:
             "high": high,
             "effective": rates.effective_n,
             "mass": rates.kernel_weight_sum,
-            "outside": (compared_curve < low - tolerance) | (compared_curve > high + tolerance),
+            "outside": is_supported(rates.effective_n)
+            & ((compared_curve < low - tolerance) | (compared_curve > high + tolerance)),
         }
         if band == "confidence":
             corrected_low = correct_smoothing_bias(low, score, reference)
@@ -489,6 +516,9 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         ends = [max(before, 0), after]
         nan = float("nan")
         if before < 0 or x > rows["score"][after] or rows["piece"][ends[0]] != rows["piece"][after]:
+            if self.settings["smoother"] == "loess":
+                range_text = " and ".join(f"{end:.6g}" for end in rows["score"][[0, -1]])
+                return LocalEstimate(nan, nan, nan, nan, f"All predictions lie between {range_text}.")
             width, scale = self.panels["bandwidth"][panel], self.panels["scale"][panel]
             unit = " of log odds" if scale == "logit" else ""
             return LocalEstimate(
@@ -518,9 +548,11 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         rows = self.rows(panel)
         curve, strip = select_part(rows, "curve"), select_part(rows, "strip")
         marks: list[Mark] = []
-        for piece in np.unique(curve["piece"]):
-            in_piece = curve["piece"] == piece
-            marks += self._piece_marks({name: column[in_piece] for name, column in curve.items()}, size)
+        supported = is_supported(curve["effective"])
+        run = np.cumsum((np.diff(curve["piece"], prepend=0) > 0) | np.diff(supported, prepend=False))
+        for number in np.unique(run[supported]):
+            in_run = run == number
+            marks += self._piece_marks({name: column[in_run] for name, column in curve.items()}, size)
         tallest = float(self.panels["tallest"][panel])
         return [*marks, self.diagonal(), self.strip(strip["x_low"], strip["x_high"], strip["share"], tallest, size)]
 

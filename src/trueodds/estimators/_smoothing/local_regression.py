@@ -79,11 +79,14 @@ class LocalFit:
 
     def __call__(self, sums: Array) -> Array:
         """Return the curve at each score, (…, m), given Σw·x of each score divided by the total weight, (…, m)."""
+        fit, fraction = self.at_evaluated(sums), self.interpolation_fraction
+        return fit[..., self.left] * (1 - fraction) + fit[..., self.right] * fraction
+
+    def at_evaluated(self, sums: Array) -> Array:
+        """Return the curve at the evaluated scores, (…, k), given the same sums of each score, (…, m)."""
         cell_sums = sums if len(self.starts) == sums.shape[-1] else np.add.reduceat(sums, self.starts, axis=-1)
         rows = np.ascontiguousarray(cell_sums).reshape(-1, cell_sums.shape[-1])
-        fit = _multiply_in_blocks(rows, self.weights).reshape(*sums.shape[:-1], len(self.evaluated))
-        fraction = self.interpolation_fraction
-        return fit[..., self.left] * (1 - fraction) + fit[..., self.right] * fraction
+        return _multiply_in_blocks(rows, self.weights).reshape(*sums.shape[:-1], len(self.evaluated))
 
 
 def _cell_starts(s: Array, share: Array) -> Array:

@@ -246,7 +246,7 @@ def test_votes_agree_and_are_not_right():
     sentence = to.audit(to.Predictions(votes, P), resamples=99).verdict["sentence"]
     assert re.match(r"Overconfident: predicts \d+ % on average, \d+ % of the votes agree\.", sentence)
     two = to.audit(to.Predictions(votes[:, :2] + [0, 1], P[:, :1] * [[0, 1]] + [[1, 0]] * (1 - P[:, :1])), resamples=99)
-    assert "share of votes" in two.verdict["sentence"]
+    assert "lower shares of votes" in two.verdict["sentence"]
 
 
 def test_one_row_and_one_class_are_answered_too():

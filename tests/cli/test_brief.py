@@ -16,7 +16,7 @@ def test_brief_prints_the_verdict_and_the_main_numbers_alone(run: Run, overconfi
     assert done.exit_code == 0, done.stderr
     report = json.loads(run("audit", overconfident, "--resamples", 99, "--json", "-").stdout)
     assert done.stdout == render_brief(report) + "\n"
-    assert len(done.stdout.splitlines()) <= 10
+    assert len(done.stdout.splitlines()) <= 11
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "Notes" not in done.stdout
 

@@ -36,7 +36,7 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - RECALIBRATION_WEIGHT))
     assert verdict["sentence"].startswith("Overconfident: predicts ")
     assert "Calibration rejected (family-wise p ≤ 0.0053)" in verdict["details"]
-    assert "confirmed by cross-fitting on these rows" in verdict["details"]
+    assert "Recalibration confirmed by cross-fitting; valid only if" in verdict["details"]
     fix = overconfident.to_dict()["recalibration"]
     assert fix["chosen"] in ("temperature", "structured")
     assert float(fix["summary"].removeprefix("T = ").split(",")[0]) == pytest.approx(2.0, abs=0.25)

@@ -409,7 +409,7 @@ def _describe_confirmation(recalibration: AuditRecalibration | None) -> str:
     if recalibration is None or not recalibration.confirmed:
         return ""
     if recalibration.status == GAIN_NOT_ESTABLISHED:
-        subject = "That this recalibration corrects a miscalibration, but not its gain, is confirmed"
+        subject = "The miscalibration that this recalibration corrects, but not its gain, is"
     else:
-        subject = "The recalibration is confirmed"
-    return f"{subject} by cross-fitting on these rows; this is valid only if the model was not trained on them."
+        subject = "Recalibration"
+    return f"{subject} confirmed by cross-fitting; valid only if the model was not trained on these rows."

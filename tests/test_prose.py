@@ -76,6 +76,12 @@ PHRASES = {
     r"\bstudy that was stopped\b|\bstopped study\b": "interrupted study",
     r"\bas it is told\b|\bis told that\b": "is notified",
     r"\bthe façade\b": "the public functions",
+    # English
+    r"\bin place of\b": "instead of",
+    r"\bthose of which\b": "name what is meant",
+    r"\bthrough the same lens\b": "for the same lens",
+    r"\bmixed likewise\b": "with the same mixture",
+    r"\b(?:rows|clusters) in effect\b": "effective number of rows or clusters",
 }
 PATTERN = re.compile("|".join(f"(?P<p{i}>{phrase})" for i, phrase in enumerate(PHRASES)), re.IGNORECASE)
 
@@ -150,7 +156,8 @@ def test_every_phrase_is_found_where_it_stands() -> None:
         "It came 23.6 %": "it came", "is off by 4.7 points": "off by", "Is that chance?": "chance", "as said": "said",
         "No fix is justified": "fix", "own expectation": "expectation", "answers change sides of 50 %": "50",
         "said too little": "little", "A estimator is a name": "estimator", "asked for: ece": "asked",
-        "what came": "came", "what was said": "said", "the null law": "law",
+        "what came": "came", "what was said": "said", "the null law": "law", "logits in place of log p": "place",
+        "the test through the same lens": "lens", "fewer than 25 rows in effect": "effect",
     }  # fmt: skip
     assert [text for text, word in examples.items() if word not in " ".join(p for _, p, _ in hits(text)).lower()] == []
     assert list(hits("the stated probability of the event")) == []

@@ -282,7 +282,7 @@ def test_a_dominating_cluster_does_not_count_as_many() -> None:
     preds = Predictions(y, models["true"], cluster=cluster, group={"s": ["all"] * len(y)})
     table = to.table({"true": preds}, ["brier"], by="s", interval=None)
     (cell,) = table.cells
-    assert (cell.status, cell.reason) == ("not judged", "fewer than 25 clusters in effect")
+    assert (cell.status, cell.reason) == ("not judged", "fewer than 25 effective clusters")
     assert table.caption.endswith("?: not judged (TN287).")
 
 

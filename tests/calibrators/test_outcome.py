@@ -112,7 +112,9 @@ def test_the_note_states_the_share_of_the_uniform_distribution_in_the_returned_m
     P, y = draw_predictions(2000, 3, 2.0, [5, 1])
     result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P))
     assert result.to_dict()["parameters"]["mixing"] == 1 / 2001  # 1/(n + 1), and more in the folds
-    assert "; 0.0005 in the returned map)" in text(result, "TN508")
+    assert text(result, "TN508") == (
+        "The map is mixed with 0.05 % of the uniform distribution to keep the log loss finite."
+    )
 
 
 def test_the_note_of_unchanged_probabilities_states_no_share_of_a_returned_map():
@@ -120,10 +122,8 @@ def test_the_note_of_unchanged_probabilities_states_no_share_of_a_returned_map()
     assert result.method == "identity"
     share = uniform_share(160)  # of a fit on four of five folds of 200 rows
     assert text(result, "TN508") == (
-        f"Fitted maps are mixed with a small share of the uniform distribution (up to {share:.2g}), so that their log"
-        " loss is finite. If an original probability is exactly 0, the candidate table and the test also mix the"
-        " original ones. The reported gain is over the unmodified original probabilities. The returned probabilities"
-        " are unchanged and not mixed."
+        f"Each map is mixed with up to {100 * share:.1f} % of the uniform distribution to keep the log loss finite. The"
+        " returned probabilities are unchanged."
     )
 
 

@@ -84,7 +84,7 @@ def test_notes_on_diagrams_are_beside_the_diagrams_and_not_in_the_text() -> None
 
 
 @pytest.mark.parametrize(
-    ("n", "verb"), [(9, r"1 of 1 occupied bins \w+s fewer"), (18, r"2 of 2 occupied bins \w+[^s] ")]
+    ("n", "verb"), [(9, r"The only occupied bin \w+s fewer"), (18, r"2 of 2 occupied bins \w+[^s] ")]
 )
 def test_the_verb_of_one_bin_is_singular(n: int, verb: str) -> None:
     p = np.where(np.arange(n) < 9, 0.1, 0.9)

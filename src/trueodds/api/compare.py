@@ -141,7 +141,7 @@ def compare(
     McNemar's test compares the accuracies of two models; this function does not.
 
     The t test of a mean is inaccurate where few rows decide, such as those of a rare outcome. If the difference depends
-    on fewer than 25 rows or clusters in effect (Cochran's rule [2]_), or if neither model made an error, the note TN273
+    on fewer than 25 effective rows or clusters (Cochran's rule [2]_), or if neither model made an error, the note TN273
     says so, and neither model is called better.
 
     References

@@ -169,7 +169,7 @@ def table(
 
     With `by`, the test ``"omnibus"`` examines each model in each segment through the default lens, or through the only
     one of `lenses`. Its p-values are adjusted by Holm's method for all cells, which is valid although the cells of
-    several models have the same rows. Cells with fewer than 25 rows (or clusters in effect, as TN271 counts them) are
+    several models have the same rows. Cells with fewer than 25 rows (or effective clusters, as TN271 counts them) are
     not judged, but they count in the adjustment, and have their values; note TN287 names them. With clustered rows the
     test is approximate (note TN204). Every value equals that of `measure` on the rows of the cell.
 

@@ -82,7 +82,7 @@ class CellTest:
         """Return the test of the rows of a cell, or None and the reason."""
         n_units, unit = float(rows.n), "rows"
         if (cluster := getattr(rows, "cluster", None)) is not None:  # a tally has none
-            n_units, unit = round(equal_clusters(rows.w, cluster), 6), "clusters in effect"
+            n_units, unit = round(equal_clusters(rows.w, cluster), 6), "effective clusters"
         if n_units < MIN_UNITS:
             return None, f"fewer than {MIN_UNITS} {unit}"
         settings: dict[str, Any] = {"resamples": self.n_draws, "weight_kind": weight_kind, "rng": seed}

@@ -96,7 +96,7 @@ class AutoSpec(CalibratorSpec):
     rows compares them with their distribution under redrawn labels. If it confirms a gain, choice and fit are repeated
     on all rows ("procedure confirmed"). If not, temperature scaling is fitted if it is confirmed by itself, since one
     parameter that was named in advance needs fewer rows. The map is mixed with 1/(n + 1) of the uniform distribution,
-    so that its log loss is always finite. If nothing is confirmed, the original probabilities are mixed likewise if any
+    so that its log loss is always finite. If nothing is confirmed, the original probabilities are mixed as well if any
     is exactly 0, and else stay unchanged; with too few rows to choose, only if such an outcome was observed.
 
     With fewer than 200 clusters, losses and gains are averaged over up to 5 random assignments of the clusters to

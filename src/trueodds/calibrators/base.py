@@ -74,7 +74,7 @@ class CalibrationMap(MapTraits, Saved, ABC):
         return None
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
-        """The map as one mixture of softmax(W log p + b), with logits in place of log p for a map of logits.
+        """The map as one mixture of softmax(W log p + b), with logits instead of log p for a map of logits.
 
         None if the map is no such mixture. By this form maps are converted to ONNX and PyTorch.
         """
@@ -132,7 +132,7 @@ class CalibratorSpec(FrozenDataclass, Settings, ABC):
     def fit(self, P: Any, Y: Array, w: Array) -> CalibrationMap:
         """Fit the map to probabilities P (n, K), outcome shares Y (n, K) and weights w (n,).
 
-        A calibrator with `logits=True` takes logits in place of P, and so does its map.
+        A calibrator with `logits=True` takes logits instead of P, and so does its map.
         """
 
     def is_suitable(self, n: int, k: int) -> bool:
@@ -165,7 +165,7 @@ class CalibratorSpec(FrozenDataclass, Settings, ABC):
         return self
 
     def with_class_numbers(self, classes: Sequence[Any]) -> CalibratorSpec:
-        """The calibrator for these class names, with numbers in place of names in its settings."""
+        """The calibrator for these class names, with numbers instead of names in its settings."""
         return self
 
     def fit_with_report(

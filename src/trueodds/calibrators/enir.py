@@ -157,5 +157,5 @@ def model_log_likelihood(path: NearIsotonicPath, model: int) -> float:
 
 
 def _zero_rounding_errors(values: Array, mass: Array) -> Array:
-    """The values (m,), parts of the weights `mass` (m,), with 0 in place of the rounding error of a sum."""
+    """The values (m,), parts of the weights `mass` (m,), with 0 instead of the rounding error of a sum."""
     return np.where(values > _SUM_ROUNDING * mass, values, 0.0)

@@ -242,7 +242,7 @@ class MclloSpec(SummedSpec):
 
 
 def _log_odds_against_baseline(rows: LogLinearRows, baseline: int, fitted_classes: Array | None) -> LogLinearRows:
-    """The rows with log odds against the baseline in place of logarithms, for the fitted classes.
+    """The rows with log odds against the baseline instead of logarithms, for the fitted classes.
 
     `fitted_classes` is a mask (K,), or None for all classes.
     """

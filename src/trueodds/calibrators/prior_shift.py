@@ -120,7 +120,7 @@ def bbse_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFrequencies
 
 
 def soft_bbse_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFrequencies:
-    """BBSE with probabilities in place of predicted classes, which uses more of their information."""
+    """BBSE with probabilities instead of predicted classes, which uses more of their information."""
     return _solve_confusion_matrix(P, Y, w, T)
 
 
@@ -309,7 +309,7 @@ class PriorShiftSpec(CalibratorSpec, eq=False):
     how : {"em", "bbse", "bbse-soft"}, default="em"
         Estimator of the frequencies from `target`, ignored with `priors`. `"em"` maximizes the likelihood, which is
         concave, by Newton's method. `"bbse"` solves the confusion matrix of labels and predicted classes without
-        negative weights; it needs no calibration but more rows. `"bbse-soft"` uses the probabilities in place of
+        negative weights; it needs no calibration but more rows. `"bbse-soft"` uses the probabilities instead of
         predicted classes.
 
     Notes
@@ -355,7 +355,7 @@ class PriorShiftSpec(CalibratorSpec, eq=False):
             as_array(self.target, "target")
 
     def settings(self) -> dict[str, Any]:
-        """The settings as JSON values, with the target's size in place of its rows."""
+        """The settings as JSON values, with the target's size instead of its rows."""
         own_settings: dict[str, Any] = {"priors": self.priors, "target": None, "how": self.how}
         if isinstance(self.priors, Mapping):
             own_settings["priors"] = {str(key): float(value) for key, value in self.priors.items()}

@@ -121,7 +121,7 @@ class Recalibration:
         return NO_GAIN if is_on_new_rows and self.chosen == "identity" else self.confirmation.outcome
 
     def without_required_rows(self) -> Recalibration:
-        """This report with the outcome `no gain` in place of `too few rows`.
+        """This report with the outcome `no gain` instead of `too few rows`.
 
         It is for data in which no test rejects calibration. A small estimated gain may then well be noise, and a number
         of rows that would confirm it should not be extrapolated.

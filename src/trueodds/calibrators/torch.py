@@ -150,7 +150,7 @@ def _build_layer(calibration_map: CalibrationMap, k: int) -> torch.nn.Module:
     """The layer that computes a calibration map for K classes; raises TO525 for a map that no layer can compute.
 
     It takes log-probabilities (n, K) if its attribute `on_logs` is True, else probabilities. The layer of a map that
-    was fitted on logits takes logits in place of log-probabilities.
+    was fitted on logits takes logits instead of log-probabilities.
     """
     if isinstance(calibration_map, IdentityMap):
         return IdentityLayer()

@@ -1,7 +1,7 @@
 """The numbers that gates of --fail-on read from the result of each command, and the exit status if one of them fails.
 
 A scope (`gate.Scope`) has the path of each number in the JSON of the result. The result itself is read by it, because
-JSON has null in place of an infinite number. TN240 says of a gate that passed that its bound is so large, compared with
+JSON has null instead of an infinite number. TN240 says of a gate that passed that its bound is so large, compared with
 the event rate, that gross errors pass.
 """
 

@@ -67,7 +67,7 @@ _COUNTERPARTS = {
 
 
 def spell_options(text: str) -> str:
-    """Return a message or note with options in place of the arguments that are marked in it.
+    """Return a message or note with options instead of the arguments that are marked in it.
 
     >>> from trueodds.core.errors import Message
     >>> spell_options(Message("Pass ⟨bins=[0, 0.5, 1]⟩, ⟨simultaneous=True⟩ or ⟨cluster=⟩."))
@@ -77,7 +77,7 @@ def spell_options(text: str) -> str:
 
 
 def note_line(note: Note) -> str:
-    """Return a note as one printable line with options in place of arguments."""
+    """Return a note as one printable line with options instead of arguments."""
     return to_printable(f"[{note.code}] {spell_options(note.text)}")
 
 

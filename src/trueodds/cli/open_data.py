@@ -241,7 +241,7 @@ def add_tallies(files: Sequence[str]) -> Any:
 def _with_fingerprint(tally: Any) -> Any:
     """Return a tally that has a fingerprint of its rows, by which a merge of the same rows is recognized.
 
-    A tally of an older version has none; it gets a fingerprint of its sums in place of one of each batch of rows.
+    A tally of an older version has none; it gets a fingerprint of its sums instead of one of each batch of rows.
     """
     from trueodds.tallies import tally_sums
     from trueodds.tallies.batch_fingerprints import FINGERPRINT_LENGTH, BatchFingerprints

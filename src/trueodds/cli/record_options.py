@@ -38,7 +38,7 @@ RECORD_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 CONFIDENCE_KEYWORDS = ("logprobs", "confidence", "samples")
 RECORD_KEYWORDS = tuple(option.removeprefix("--") for option, _ in RECORD_OPTIONS)
-# For each option, those of which it requires one.
+# For each option, the options of which it requires one.
 _REQUIRED_KEYWORDS = {
     "percent": ("confidence",),
     "answer": ("logprobs", "samples"),

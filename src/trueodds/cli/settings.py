@@ -55,7 +55,7 @@ SETTINGS_OF_FAMILY = {
 # Parameters of the functions that call a method, whose texts are parsed like those of its settings.
 TEXT_PARAMETERS = ("interval", "level", "resamples", "resample", "aggregate", "region", "margin")
 OPTION_OF_SETTING = {name: _spell(name) for name in (*SETTING_TEXTS, *TEXT_PARAMETERS)}
-# What the command line says of a parameter, in place of what follows from the signature and the docstring.
+# What the command line says of a parameter, instead of what follows from the signature and the docstring.
 _OPTION_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "rng": {"option": "--seed", "metavar": None, **SEED_SETTINGS},
     "alpha": {"type": FRACTION},

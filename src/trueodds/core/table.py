@@ -215,7 +215,7 @@ def _table_lines(table: Table, width: int) -> list[str]:
 
 
 def _caption_lines(caption: str, width: int) -> list[str]:
-    """Return the caption, with * in place of bold type."""
+    """Return the caption, with * instead of bold type."""
     caption = caption.replace("Bold: ", "*: ").replace("so no value is bold.", "so no value is marked *.")
     caption = re.sub(r"(?<=\bn) = (?=\d)|(?<=\d) (?=%)", lambda match: match[0].replace(" ", "\u00a0"), caption)
     lines = textwrap.wrap(caption, width, break_long_words=False, break_on_hyphens=False)

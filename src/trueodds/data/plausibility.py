@@ -1,4 +1,4 @@
-"""Recognize implausible data, such as hard labels in place of probabilities, shifted labels, or copied rows."""
+"""Recognize implausible data, such as hard labels instead of probabilities, shifted labels, or copied rows."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def predictions_call(argument: str) -> str:
 def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> InputError:
     """Return the same error with the remedy for a function that has the arguments of `Predictions` itself.
 
-    `logits` is the argument by which that function reads logits, in place of `Predictions.from_logits`.
+    `logits` is the argument by which that function reads logits, instead of `Predictions.from_logits`.
 
     >>> error = InputError("TO104", "Wrong sums.", fix=f"Pass {predictions_call('sum_tolerance=0.02')}.")
     >>> restate_own_arguments(error).fix
@@ -50,7 +50,7 @@ def count_phrase(count: int) -> str:
 
 
 _COMMA_REMEDY = "replace it by a point and convert the texts to numbers"
-# What texts in place of numbers look like, and the remedies.
+# What texts instead of numbers look like, and the remedies.
 _NUMBER_TEXT_REMEDIES = (
     (r"\s*[\d.,]+\s*%\s*", "These are percentages as text: remove the % and divide by 100."),
     (r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*", "This is a decimal comma: {}."),
@@ -61,7 +61,7 @@ _NUMBER_TEXT_REMEDIES = (
 
 
 def number_text_remedies(texts: Sequence[str], comma_remedy: str = _COMMA_REMEDY) -> list[str]:
-    """Return the remedy for texts in place of numbers, from what they look like; empty if they look like no number.
+    """Return the remedy for texts instead of numbers, from what they look like; empty if they look like no number.
 
     `comma_remedy` is the one for a decimal comma.
 

@@ -198,7 +198,7 @@ class Diagram(DiagramContent):
         return render(self.draw, file_format, self.presentation.dpi, publication)
 
     def _repr_html_(self) -> str | None:
-        """The picture on a white card with the notes, which a notebook shows in place of the picture alone."""
+        """The picture on a white card with the notes, which a notebook shows instead of the picture alone."""
         if not self.notes:
             return None
         from trueodds.core.notebook_html import frame_html, notes_html, picture_html

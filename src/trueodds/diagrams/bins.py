@@ -211,7 +211,7 @@ def consistency_bars(view: View, bin_index: Array, n_bins: int, level: float) ->
     Σw²(y−p)²/(Σw)².
 
     Units: probability. Cost: O(Σ min(n_b, 2000)²) over bins. Bins without weight are omitted. Source: Bröcker & Smith
-    (2007), with the exact distribution in place of the binomial, which is wider where predictions differ.
+    (2007), with the exact distribution instead of the binomial, which is wider where predictions differ.
 
     >>> bars = consistency_bars(View(p=[0.0, 0.5, 1.0], y=[0, 1, 1]), np.array([0, 1, 2]), 3, 0.9)
     >>> bars.low.tolist(), bars.high.tolist()

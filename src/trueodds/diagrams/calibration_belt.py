@@ -136,7 +136,7 @@ class CalibrationBelt(Recipe):
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Any:
-        """Build the recipe, with `level` in place of `levels` if it is given."""
+        """Build the recipe, with `level` instead of `levels` if it is given."""
         if "level" in settings:
             if "levels" in settings:
                 got = f"⟨level={describe(settings['level'])}⟩, levels={describe(settings['levels'])}"

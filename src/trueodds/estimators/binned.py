@@ -173,8 +173,9 @@ class BinnedError(HasPartition, Estimator):
 
 def small_bins_note(n_small: int, n_bins: int) -> Note:
     """Note on bins with few rows, where noise makes the error larger."""
+    subject = "The only occupied bin" if n_bins == 1 else f"{n_small} of {n_bins} occupied bins"
     contain = f"contain{'s' if n_small == 1 else ''} fewer than 10 rows, which biases the error upward"
-    return Note("TN105", f"{n_small} of {n_bins} occupied bins {contain}; compare it with the noise floor.")
+    return Note("TN105", f"{subject} {contain}; compare it with the noise floor.")
 
 
 def single_bin_note(view: View, binned: View) -> list[Note]:

@@ -330,7 +330,7 @@ class CsvTable(ColumnSource):
     def _with_decimal_points(
         self, cells: dict[str, list[str]], numeric: Collection[str], start: int
     ) -> dict[str, list[str]]:
-        """Return the columns with a decimal point in place of a decimal comma, which is written again in no format."""
+        """Return the columns with a decimal point instead of a decimal comma, which is written again in no format."""
         decimal = self.file_format.decimal
         if decimal == ".":
             return cells

@@ -167,7 +167,7 @@ def _partitioned_files(folder: str) -> list[str]:
 
 
 def _folder_error(folder: str) -> InputError:
-    """Return the error of a folder in place of a file, with the pattern of its files if it contains any."""
+    """Return the error of a folder instead of a file, with the pattern of its files if it contains any."""
     names = sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name)))
     suffixes = Counter(suffix for name in names if (suffix := Path(name).suffix.lower()) in FORMAT_OF_SUFFIX)
     problem = f"{folder} is a folder, not a file."

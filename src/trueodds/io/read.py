@@ -82,7 +82,7 @@ def read(
         Column that says whether the chosen answer was correct: 0 and 1, or texts such as yes and no, correct and
         incorrect, pass and fail, T and F.
     predicted : str, optional
-        Column of the predicted class, in place of `correct`: an answer is correct if it equals `label`. Texts must be
+        Column of the predicted class, instead of `correct`: an answer is correct if it equals `label`. Texts must be
         exactly equal; a number equals a number, or the text of one, whatever its spelling (1, 1.0, "01").
     multilabel : str or sequence of str, optional
         Columns of independent labels, 0 or 1. They are matched to `probs`, or to `logits`, which are then log odds, by

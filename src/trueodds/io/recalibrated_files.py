@@ -136,7 +136,7 @@ def check_and_convert_probabilities(
 def _replace_columns(
     chunk: dict[str, Any], roles: ColumnRoles, transformed: Array, ndim: int, name: str
 ) -> dict[str, Any]:
-    """Return a chunk of the table with recalibrated probabilities (n, K) in place of the original columns.
+    """Return a chunk of the table with recalibrated probabilities (n, K) instead of the original columns.
 
     `ndim` is 1 if the table has a single column with the probability of the second class, else 2.
     """
@@ -155,7 +155,7 @@ def _replace_columns(
             repr(clash),
             "Rename or remove it.",
         )
-    return renamed | fields  # fields become columns, which are read in place of the fields
+    return renamed | fields  # fields become columns, which are read instead of the fields
 
 
 def output_column_names(roles: ColumnRoles) -> tuple[str, ...]:

@@ -267,7 +267,7 @@ def _prefetch(_typing: Any, x: Any, index: Any) -> Any:
 
 
 def _skip_prefetch(_x: Any, _index: Any) -> None:
-    """Do nothing in place of `prefetch`, if compilation is disabled."""
+    """Do nothing instead of `prefetch`, if compilation is disabled."""
 
 
 # Prefetch the cache line of x[index], for a contiguous x (n,); `index` may be out of bounds.

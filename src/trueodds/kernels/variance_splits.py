@@ -17,8 +17,8 @@ _VARIANCE_TOLERANCE = 1e-9  # relative difference up to which the variances of t
 _MEDIAN_TOLERANCE = 1e-12  # share of a node's weight within which a row completes half of it
 _MAX_SUBTREE_ROWS = 2**15  # rows of a node whose subtree is grown by one thread, in its cache
 
-NO_SPLIT = -2  # in place of a child: the node cannot be split
-LEAF = -1  # in place of a child: the child is too small to be split
+NO_SPLIT = -2  # instead of a child: the node cannot be split
+LEAF = -1  # instead of a child: the child is too small to be split
 
 
 class Splits(NamedTuple):

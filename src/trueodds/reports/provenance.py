@@ -85,7 +85,7 @@ def _log_odds_notes(preds: Predictions) -> list[Note]:
         return []
     text = (
         "The scores were read as log odds: the probability is 1/(1 + exp(−score)). Margins, such as those of a support"
-        " vector machine, are no log odds, and the reported errors are then those of this reading: recalibrate them"
+        " vector machine, are not log odds, and the reported errors are then errors of this reading: recalibrate them"
         " first, for example by platt."
     )
     return [Note("TN157", text)]

@@ -37,7 +37,7 @@ from trueodds_studies.common.network_predictions import (
 from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder
 
-ALL_NETS = "together"  # in place of a network: the cell that compares all of them
+ALL_NETS = "together"  # instead of a network: the cell that compares all of them
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ DIAGONAL_PENALTY = 0.5  # nats: a normal prior with standard deviation 1 around 
 
 
 class LogLinearMap(CalibrationMap):
-    """Rows softmax(W log p + b), or of logits in place of log p.
+    """Rows softmax(W log p + b), or of logits instead of log p.
 
     With one weight per class an exact zero stays zero, and weight 0 makes it p⁰ = 1. For a class with a negative
     weight, `min_prob` limits p as in the fit. A full W mixes the logarithms of all classes, so all are limited.
@@ -49,7 +49,7 @@ class LogLinearMap(CalibrationMap):
     weights: Weights
     bias: Biases  # with sum 0 unless a penalty determines it
     min_prob: MinProb  # smallest probability inside a logarithm
-    logits: bool = False  # whether x holds logits in place of log p
+    logits: bool = False  # whether x holds logits instead of log p
     n_passes: PassCount = 0
     converged: bool = True  # whether a finite optimum was found without a slight ridge
 
@@ -167,7 +167,7 @@ def fit_log_linear(
     θ (K, d + 1) holds the weights of each class and its bias. With `shared_features` the features of every class are
     the logarithms of all classes (d = K, a full matrix W), or none (d = 0); without, its own logarithm is the only one
     (d = 1). `tying` (K (d + 1), m) is a matrix T by which θ = Tφ depends on fewer parameters φ (m,), which are then
-    fitted in place of θ: first a slope that all classes share, then the K biases, with equal penalties.
+    fitted instead of θ: first a slope that all classes share, then the K biases, with equal penalties.
 
     Parameters that the softmax does not identify (a number added to all biases or to a column of W) keep the target's
     value. If no finite optimum exists, a slight ridge around the target is added, and `converged` is False.

@@ -25,7 +25,7 @@ _COUNT_BLOCK_SIZE = 2**16  # probabilities counted at once, so that temporaries 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogProbabilities:
-    """Log-probabilities of rows, which calibrators that take logarithms accept in place of probabilities.
+    """Log-probabilities of rows, which calibrators that take logarithms accept instead of probabilities.
 
     They keep the precision of logits, whose probabilities would underflow to 0.
 

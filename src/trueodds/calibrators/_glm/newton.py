@@ -218,7 +218,7 @@ def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Rid
 
     BFGS compares values of the loss, which leaves gradients near the square root of the rounding error. Some Newton
     steps then reduce them to `GRADIENT_TOLERANCE`. They are computed by conjugate gradients, with differences of
-    gradients in place of products with the Hessian.
+    gradients instead of products with the Hessian.
     """
     from scipy.optimize import minimize
 

@@ -25,6 +25,7 @@ from trueodds.core.suggestions import (
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
+from trueodds.lenses.lens_by_name import LENS_NAMES
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ FAMILIES = {"measure": ESTIMATORS, "test": TESTS, "fit": CALIBRATORS, "draw": DI
 
 
 def test_every_synonym_leads_to_a_name_or_setting_that_exists() -> None:
-    known = SETTINGS.union(*(family.names() for family in FAMILIES.values()))
+    known = SETTINGS.union(LENS_NAMES, *(family.names() for family in FAMILIES.values()))
     assert {name_of_phrase(phrase) for phrases in PHRASES_OF_SYNONYM.values() for phrase in phrases} <= known
     for text in UNRELATED_MEASURES.values():
         assert set(re.findall(r"'(\w+)'", text)) <= set(ESTIMATORS.names())

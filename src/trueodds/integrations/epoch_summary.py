@@ -208,7 +208,7 @@ def _scaled_log_loss(preds: Predictions, beta: float) -> float:
 class EpochMonitor:
     """Common part of the callbacks: it collects the rows of an epoch, summarizes them, and logs the summary.
 
-    Its settings, those of the callbacks, are checked when it is created, before training. `summary` is the latest one.
+    Its settings, those of the callbacks, are checked when it is created before training. ``summary`` is the latest one.
     """
 
     def __init__(

@@ -160,8 +160,9 @@ def describe_changed_classes(recalibration: AuditRecalibration, data: AuditData,
 
 
 def candidate_table(audit: AuditResult) -> Table:
+    """Return the table of the candidates that were compared on all rows; its introduction names the dropped ones."""
     recalibration = audit.recalibration or AuditRecalibration()
-    entries = recalibration.candidates
+    entries = [candidate for candidate in recalibration.candidates if not candidate.dropped]
     has_classes = audit.data.kind != "confidence"  # else a row has no predicted class that could change
     parameters = ["–" if entry.parameters is None else format_value(entry.parameters) for entry in entries]
     columns = (
@@ -198,17 +199,20 @@ def candidate_table(audit: AuditResult) -> Table:
             " Changed classes: rows whose most probable class changes in the cross-validated predictions; the number"
             " for the map fitted to all rows can differ."
         )
-    if any(candidate.dropped for candidate in entries):
+    dropped = [candidate for candidate in recalibration.candidates if candidate.dropped]
+    if dropped:
+        losses = format_column([candidate.log_loss for candidate in dropped])
+        names = ", ".join(f"{candidate.method} ({loss})" for candidate, loss in zip(dropped, losses, strict=True))
         intro += (
-            " A dash: dropped early, because the candidate was clearly worse than the best, or more complex than the"
-            " chosen one and no better; its log loss is that of the first fits, to fewer rows."
+            " Dropped early, as clearly worse than the best, or more complex than the chosen one and no better, with"
+            f" the log loss of the first fits, to fewer rows: {names}."
         )
     return Table("Candidate calibrators", columns, intro).without_empty_columns()
 
 
 def _candidate_status(candidate: AuditCandidate, recalibration: AuditRecalibration) -> str:
     if not candidate.chosen:
-        return "dropped" if candidate.dropped else ""
+        return ""
     if recalibration.status == TRAINING_ROWS:
         return "chosen, not judged"
     return "chosen" if recalibration.confirmed or candidate.method == "identity" else "chosen, not confirmed"

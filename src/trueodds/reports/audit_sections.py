@@ -142,6 +142,13 @@ class AuditData(Section):
         return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
 
     @property
+    def event_counts(self) -> tuple[int, int] | None:
+        """Numbers of events and non-events of two classes; None if rows have weights or votes."""
+        if self.event_rate is None or self.weighted or self.votes:
+            return None
+        return (events := round(self.event_rate * self.n)), self.n - events
+
+    @property
     def n_units(self) -> int:
         """Number of independent units: clusters, or rows."""
         return self.n if self.clusters is None else self.clusters

@@ -20,6 +20,7 @@ def data_table(audit: AuditResult) -> Table:
     rows = [
         ("source", data.source),
         ("rows", f"{data.n:,}"),
+        *_event_entries(data),
         (unit, f"{data.k:,}: {class_list}"),
         *_mean_entries(data),
         ("weights", f"yes, total {format_value(data.weight)}" if data.weighted else "no"),
@@ -31,6 +32,14 @@ def data_table(audit: AuditResult) -> Table:
         ("resolution", data.resolution or "–"),
     ]
     return Table.from_entries("The data", rows)
+
+
+def _event_entries(data: AuditData) -> list[tuple[str, str]]:
+    """Return the labels and values of the numbers of events and non-events; empty unless they are known."""
+    if data.event_counts is None:
+        return []
+    events, non_events = data.event_counts
+    return [("events", f"{events:,}"), ("non-events", f"{non_events:,}")]
 
 
 def _mean_entries(data: AuditData) -> list[tuple[str, str]]:

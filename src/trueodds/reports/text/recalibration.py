@@ -13,6 +13,7 @@ from trueodds.calibrators.confirm_gain import (
     TRAINING_ROWS,
 )
 from trueodds.core.formatting import (
+    format_column,
     format_count,
     format_integer,
     format_number,

@@ -123,7 +123,13 @@ def _worst_group_lines(audit: AuditResult) -> list[SummaryLine]:
 def _event_rate_line(data: AuditData) -> SummaryLine:
     label, votes_prefix = ("Observed vote share", "votes for ") if data.votes else ("Observed event rate", "")
     weighted = ", weighted" if data.weighted else ""
-    remark = f"{votes_prefix}{describe_event(data)} in {format_count(data.n, 'row')}{weighted}"
+    subject = f"{votes_prefix}{describe_event(data)}"
+    if data.event_counts is None:
+        remark = f"{subject} in {format_count(data.n, 'row')}{weighted}"
+    else:
+        events, non_events = data.event_counts
+        counts = f"{format_count(events, 'event')} and {format_count(non_events, 'non-event')}"
+        remark = f"{subject}, {counts} in {format_count(data.n, 'row')}"
     if data.means is not None:
         difference = with_minus_signs(f"{100 * (data.means[1] - data.means[0]):+.1f}")
         remark += f"; calibration-in-the-large {difference} percentage points"

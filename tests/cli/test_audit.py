@@ -41,6 +41,21 @@ def test_text_json_and_page_tell_the_same(run: Run, overconfident: str, folder: 
     assert len(html.encode()) < 1_000_000
 
 
+def test_the_page_has_the_title_the_author_and_the_date(run: Run, overconfident: str, folder: Path) -> None:
+    cover = ("--title", "Validation", "--author", "A. Author", "--date", "2026-03-01")
+    assert run("audit", overconfident, *RESAMPLES, "--html", folder / "a.html", *cover).exit_code == 0
+    html = (folder / "a.html").read_text(encoding="utf-8")
+    assert [text in html for text in ("<title>Validation</title>", "<dd>A. Author</dd>", "2026-03-01")] == [True] * 3
+
+
+def test_a_title_needs_a_page_and_a_date_must_be_one(run: Run, overconfident: str, folder: Path) -> None:
+    done = run("audit", overconfident, "--author", "A. Author")
+    assert (done.exit_code, "TO603" in done.stderr, "--author" in done.stderr) == (2, True, True)
+    done = run("audit", overconfident, "--html", folder / "a.html", "--date", "March")
+    assert (done.exit_code, "TO203" in done.stderr) == (2, True)
+    assert not (folder / "a.html").exists()
+
+
 def test_the_gate_on_rejection(run: Run, overconfident: str, honest: str) -> None:
     assert run("audit", overconfident, *RESAMPLES, "--fail-on", "reject").exit_code == 1
     assert run("audit", honest, *RESAMPLES, "--fail-on", "reject").exit_code == 0

@@ -32,6 +32,11 @@ AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # those that every audit meas
 )  # fmt: skip
 @data_options(has_groups=True)
 @click.option("--html", "html_path", metavar="F", help="Write the report as a self-contained HTML page.")
+@click.option("--title", metavar="TEXT", help="Title of the page of --html.")
+@click.option("--author", metavar="NAME", help="Who prepared the page of --html, which then has lines for signatures.")
+@click.option(
+    "--date", metavar="YYYY-MM-DD", help="Date of the page of --html. [default: today, with --title or --author]"
+)
 @JSON
 @click.option("--brief", "is_brief", is_flag=True, help="Print the verdict and the main numbers, about ten lines.")
 @COST
@@ -43,6 +48,9 @@ def audit(
     /,
     files: tuple[str, ...],
     html_path: str | None,
+    title: str | None,
+    author: str | None,
+    date: str | None,
     json_path: str | None,
     is_brief: bool,
     cost_path: str | None,
@@ -54,6 +62,8 @@ def audit(
 
     FILE is a file of predictions, a pattern such as 'part-*.parquet', or a tally. Several files are combined.
     """
+    cover = {"title": title, "author": author, "date": date}
+    _check_cover(cover, html_path)
     gates = gate.parse_gates(fail_on, gate.AUDIT_SCOPE)
     columns = pop_columns(params)
     if any(condition.group for condition in gates) and "group" not in columns and not any(map(is_tally, files)):
@@ -72,7 +82,7 @@ def audit(
         report = audit_result.to_dict()
     try:  # the files first, because a reader such as `head` may close stdout
         if html_path is not None:
-            replace(audit_result, facts=spell_notes(audit_result.facts)).to_html(html_path)
+            replace(audit_result, facts=spell_notes(audit_result.facts)).to_html(html_path, **cover)
             output.print_written(html_path)
         if json_path is not None:
             output.save_text(json_path, output.format_json(report))
@@ -87,6 +97,18 @@ def audit(
     gate_values.evaluate_gates(
         ctx, gates, gated_audit, audit_result.notes, lambda condition: gate_values.note_in_audit(condition, result)
     )
+
+
+def _check_cover(cover: Mapping[str, str | None], html_path: str | None) -> None:
+    """Raise an error for an invalid date, and for a title, an author or a date without a page, before the audit."""
+    given = [f"--{name}" for name, value in cover.items() if value is not None]
+    if not given:
+        return
+    from trueodds.reports.html.cover import Cover
+
+    if html_path is None:
+        raise InputError("TO603", "Only a page has a title, an author and a date.", given[0], "Add --html F.")
+    Cover.of(**cover)
 
 
 def _print_report(report: Mapping[str, Any], *, is_brief: bool) -> None:

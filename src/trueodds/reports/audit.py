@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,13 +91,27 @@ class Audit:
         """
         return copy.deepcopy(dict(self.facts))
 
-    def to_html(self, path: str | Path | None = None) -> str:
+    def to_html(
+        self,
+        path: str | Path | None = None,
+        *,
+        title: str | None = None,
+        author: str | None = None,
+        date: str | datetime.date | None = None,
+    ) -> str:
         """Return the report as one self-contained HTML page.
 
         Parameters
         ----------
         path : str or Path, optional
             File to which the page is written.
+        title : str, optional
+            Title of the page, such as the name of the validation.
+        author : str, optional
+            Who prepared the report. With a title, an author or a date the page has lines for signatures.
+        date : str or datetime.date, optional
+            Date of the report, as text in ISO format. With a title or an author it is today's by default; otherwise the
+            page has no date.
 
         Returns
         -------
@@ -106,17 +121,20 @@ class Audit:
         Raises
         ------
         InputError
-            TO702 if jinja2 is not installed, TO703 if the file cannot be written.
+            TO203 for an invalid title, author or date, TO702 if jinja2 is not installed, TO703 if the file cannot be
+            written.
         """
         from trueodds.reports.html.audit_page import render_html
+        from trueodds.reports.html.cover import Cover
         from trueodds.reports.html.figures import INLINE_DIAGRAMS
 
+        cover = Cover.of(title, author, date)
         widgets = [diagram.interactive_parts() for diagram in self.diagrams]
         svgs = [
-            None if widget or diagram.name in INLINE_DIAGRAMS else diagram.svg()
+            None if widget or diagram.name in INLINE_DIAGRAMS else diagram.present(title=False).svg()
             for diagram, widget in zip(self.diagrams, widgets, strict=True)
         ]
-        text = render_html(self.facts, svgs, widgets)
+        text = render_html(self.facts, svgs, widgets, cover)
         if path is not None:
             json_files.write_text(path, text, "TO703")
         return text

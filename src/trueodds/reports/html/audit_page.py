@@ -15,6 +15,7 @@ from trueodds.diagrams.base import Diagram
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import AuditData
 from trueodds.reports.html import figures
+from trueodds.reports.html.cover import Cover
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.html.rendering import css_percent, render_page
 from trueodds.reports.provenance import version_rows
@@ -26,13 +27,17 @@ from trueodds.reports.text.terminal import MAX_TABLE_ROWS, report_tables
 
 
 def render_html(
-    facts: Mapping[str, Any], svgs: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
+    facts: Mapping[str, Any],
+    svgs: Sequence[str | None] = (),
+    widgets: Sequence[tuple[str, str] | None] = (),
+    cover: Cover | None = None,
 ) -> str:
     """Render the page of an audit, `facts` in the schema ``trueodds.audit/1``; it shows every number in them.
 
     `svgs` has the SVG text of each diagram; reliability diagrams need none, because the page draws them from their
     tables, and another diagram without one is shown as its table alone. `widgets` has the interactive form of each
-    diagram, as HTML and script, or None; a script that several diagrams share is included once.
+    diagram, as HTML and script, or None; a script that several diagrams share is included once. `cover` has the title,
+    author and date, with which the page has lines for signatures.
     """
     facts = printable_tree(facts)
     audit = AuditResult.from_dict(isolate_tree(facts, facts["data"].get("classes") or ()))
@@ -62,7 +67,8 @@ def render_html(
         "audit_page.html.jinja",
         [widget[1] for widget in widgets if widget],
         audit=audit,
-        title=audit.data.source,
+        cover=cover or Cover(),
+        source=audit.data.source,
         sentence=audit.verdict.sentence,
         details=audit.verdict.details,
         state=audit.conclusion,

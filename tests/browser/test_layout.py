@@ -89,6 +89,19 @@ def test_text_that_is_cut_is_noticed(open_page: Any) -> None:
     assert {line[:3] for line in page.evaluate(CUT)} == {"<h1", "<fo"}
 
 
+def test_links_to_parts_of_the_page_are_seen_where_the_pointer_or_the_focus_is(open_page: Any) -> None:
+    page = open_page("binary")
+    opacities = "all => [...new Set(all.map(e => getComputedStyle(e).opacity))]"
+    page.mouse.move(1, 1)
+    assert page.eval_on_selector_all(".anchor", opacities) == ["0"]
+    page.hover("#evidence > h2")
+    assert page.eval_on_selector_all("#evidence > h2 .anchor", opacities) == ["1"]
+    page.mouse.move(1, 1)
+    page.keyboard.press("Tab")  # the focus is seen only where the keyboard moves it
+    page.focus("#made > h2 .anchor")
+    assert page.eval_on_selector_all("#made > h2 .anchor", opacities) == ["1"]
+
+
 # Motion
 
 MOTION = """() => [...document.querySelectorAll("*")].filter(e => ["", "::before", "::after"].some(part => {

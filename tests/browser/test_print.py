@@ -97,6 +97,19 @@ def test_paper_is_white_for_a_reader_who_prefers_the_dark(open_page: Any) -> Non
 
 
 @pytest.mark.parametrize("paper", PAPERS)
+def test_the_standard_measures_of_two_classes_are_on_the_first_sheet(open_page: Any, paper: str) -> None:
+    page = printed(open_page, "binary", paper)
+    bottom = page.evaluate("document.querySelector('#table-standard').getBoundingClientRect().bottom")
+    assert 0 < bottom < PAPERS[paper][1] - 2 * 45  # pixels; 12 mm
+
+
+@pytest.mark.parametrize(("name", "most"), [("binary", 6), ("ten", 10), ("many", 12)])
+def test_a_report_has_few_sheets(open_page: Any, name: str, most: int) -> None:
+    document = open_page(name).pdf(format="A4", print_background=True)
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b(?!s)", document)) <= most
+
+
+@pytest.mark.parametrize("paper", PAPERS)
 def test_the_pdf_has_the_size_of_the_paper(open_page: Any, paper: str) -> None:
     document = open_page("votes").pdf(format=paper, print_background=True)
     boxes = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)\s*\]", document)

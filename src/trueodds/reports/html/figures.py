@@ -76,6 +76,7 @@ def figure_entries(
                 "widget": widget and widget[0],
                 "pictures": pictures,
                 "n_not_drawn": len(views) - len(pictures) if len(pictures) > 1 else 0,
+                "drawn_classes": [picture.view for picture in pictures] if len(pictures) > 1 else (),
                 "table": diagram_table(diagram, unit=unit),
                 "panels": panel_table(diagram, unit=unit),
             }

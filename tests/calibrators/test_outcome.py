@@ -89,7 +89,7 @@ def test_a_confirmed_gain_of_uncertain_size_says_first_what_is_established():
             break
     assert result.report.confirmation.gain > 0
     assert text(result, "TN509").startswith(
-        "Miscalibration in this direction is confirmed, but the gain in log loss is not: on rows used neither to fit"
+        "Gain not established, although the miscalibration in this direction is confirmed: on rows used neither"
     )
 
 
@@ -217,7 +217,7 @@ def test_the_line_of_a_calibrator_confirms_no_gain_whose_interval_includes_0():
         result = fit(AutoSpec(candidates=("temperature",)), Predictions(labels(P, rng), powers(P, 2.0)))
         if result.report.confirmed and result.report.confirmation.low <= 0:
             break
-    assert result.describe().endswith("miscalibration confirmed but not the gain on held-out rows")
+    assert result.describe().endswith("gain not established on held-out rows")
     assert "miscalibration confirmed but not the gain" in str(result.report)
 
 

@@ -80,8 +80,8 @@ def test_each_command_lists_its_own_options_only() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("measure x.csv --group site", "TO601", "only audit, answers, groups, draw, tally take it"),
-        ("tally x.csv --out y --mode exact", "TO601", "audit, measure, test, draw"),
+        ("measure x.csv --group site", "TO601", "use audit or answers or groups or draw or tally"),
+        ("tally x.csv --out y --mode exact", "TO601", "use audit or measure or test or draw"),
         ("audit x.csv --label y --multilabel y_*", "TO603", "Leave --label out"),
         ("audit x.csv --label y --votes v_*", "TO603", "Leave --label out"),
         ("audit x.csv --logits z_* --probs p_*", "TO603", "Leave --probs out"),

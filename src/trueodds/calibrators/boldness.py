@@ -37,7 +37,7 @@ _MAX_RELATIVE_MOVE = 0.1  # largest move from the start, relative to 1 + |θ|; b
 _STEP_TOLERANCE = 1e-10  # relative to 1 + |θ|: a smaller step ends the search
 
 
-class BoldnessMap(LloMap, eq=True):
+class BoldnessMap(LloMap):
     """The boldest shift and slope that keep the required posterior probability of calibration."""
 
 

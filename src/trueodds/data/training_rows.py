@@ -82,6 +82,7 @@ def _has_exact_level_and_slope(preds: Predictions) -> bool:
 
 
 def _is_tiny(w: Array, scores: Array, variances: Array) -> bool:
+    """Return whether the weighted sum of the scores is tiny beside its standard deviation, from their variances."""
     return bool(abs(w @ scores) <= MAX_SCORE * np.sqrt(w * w @ np.maximum(variances, 0)))
 
 

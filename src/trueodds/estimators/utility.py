@@ -172,6 +172,7 @@ class ExpectedUtility:
         self.rank[order] = np.concatenate(([0], np.cumsum(is_new)))
 
     def value(self) -> float:
+        """The range of the cumulative sums of realized minus expected utility, in order of the expectation."""
         view = self.view
         residual = self.residual(view.p.astype(np.float64, copy=False), view.y)
         return float(_cumulative_range(np.bincount(self.rank, view.w * residual)) / view.total)

@@ -2,10 +2,7 @@
 
 If several classes have the largest probability, the lowest class number counts. Short rows are transposed in tiles of
 ROWS_PER_TILE rows (ROWS in shapes), so that loops over the rows are vectorized; long rows are searched one by one.
-
-Sums per cell of the fine grid validate the rows in the same pass, so a table is read from memory only once. The
-validation is conservative: rows that it does not accept may be valid, and are then processed by the general code, which
-reports errors.
+P is (n, K), and labels y are (n,) int64.
 """
 
 from __future__ import annotations
@@ -69,6 +66,7 @@ def find_two_largest(columns, m, top, second, top_class):  # type: ignore[no-unt
 
 @compile_kernel
 def _find_maxima_of_short_rows(P, columns, second, top, top_class):  # type: ignore[no-untyped-def]
+    """Write the maximum of each short row to `top` and its lowest class to `top_class`; return the number of ties."""
     ties = 0
     for start in range(0, P.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, P.shape[0] - start)
@@ -263,7 +261,8 @@ def _sum_tiles(P, bits, y, tolerance, edges, exact, n, sums):  # type: ignore[no
     """Add each row's largest value, and whether its lowest class is the label, to `n` (CELLS,) and `sums` (CELLS, 4).
 
     Return the number of rows with a tied maximum, or −1 if a value may be outside of [0, 1], the sum of a row may
-    differ from 1 by more than `tolerance`, or a label is not a class; the sums are then incomplete.
+    differ from 1 by more than `tolerance`, or a label is not a class; the sums are then incomplete. `bits` are the
+    values as signed integers; `edges` and `exact` are as in `find_cells`.
     """
     k, ties = P.shape[1], np.int64(0)
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=np.int32)
@@ -290,7 +289,12 @@ def _sum_tiles(P, bits, y, tolerance, edges, exact, n, sums):  # type: ignore[no
 
 
 def sum_validated_confidence(P: Array, y: Array, tolerance: float, n: Array, sums: Array) -> int | None:
-    """Add the count, Σp, Σp², Σy and Σpy of each row's confidence to `n` and `sums` by cell; return the number of ties.
+    """Add the count, and Σp, Σp², Σc and Σpc by cell of the fine grid, to `n` (CELLS,) and `sums` (CELLS, 4).
+
+    p is the largest value of a row of P (n, K), and c whether its lowest class is the label; sums of rows may differ
+    from 1 by `tolerance`. The rows are validated in the same pass, so that a table is read from memory only once. The
+    validation is conservative: rows that it does not accept may be valid, and are then processed by the general code,
+    which reports errors. Returns the number of ties.
 
     None if a row may be invalid, or if this code does not take the rows: with two or with many classes, or of other
     dtypes than float32 or float64 with labels of int64. `n` and `sums` are then incomplete.

@@ -209,6 +209,7 @@ class SimplexCells:
 
     @classmethod
     def from_view(cls, view: View, bins: int) -> SimplexCells:
+        """The cells of a joint view of rows."""
         axis_bins = Bins(np.arange(bins + 1) / bins)
         keys = np.stack([axis_bins.index(column) for column in view.partition_values.T], axis=1).astype(np.int32)
         w = view.w[:, None]

@@ -128,6 +128,7 @@ class Header:
 
     @cached_property
     def n_legend_columns(self) -> int:
+        """The largest number of columns of the legend that fits."""
         for n_columns in range(len(self.legend_entries), 1, -1):
             n_rows = -(-len(self.legend_entries) // n_columns)
             # Avoids three columns with one entry in the second row.
@@ -178,6 +179,7 @@ class Header:
 
     @property
     def is_complete(self) -> bool:
+        """Whether no label of the legend is cut."""
         return all(
             label == styling.on_one_line(uncut_label)
             for (_, label), (_, uncut_label) in zip(self.legend_entries, self.uncut_legend_entries, strict=True)

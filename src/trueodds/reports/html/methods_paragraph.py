@@ -58,7 +58,7 @@ def describe_methods(audit: AuditResult) -> MethodsParagraph:
         *_describe_tests(audit, keys),
         *_describe_groups(audit, keys),
         *_describe_recalibration(audit, keys),
-        f"Computed with {'; '.join(_describe_origin(audit, versions_of(audit)))}.",
+        f"Computed with {'; '.join([_versions_of(audit), *_describe_origin(audit)])}.",
     )
     text = " ".join(sentence for sentence in sentences if sentence)
     return MethodsParagraph(text, tuple(sorted(REFERENCES[key] for key in keys)))
@@ -67,20 +67,20 @@ def describe_methods(audit: AuditResult) -> MethodsParagraph:
 def cite_audit(audit: AuditResult) -> str:
     """Return a text that cites the audit: program, version, seed, data and fingerprint of the rows."""
     rows = f"Calibration audit of {audit.data.source} ({format_count(audit.data.n, 'row')})"
-    origin = _describe_origin(audit, f"trueodds {audit.version}")
-    return "; ".join([rows, *origin, f"verdict: {audit.conclusion}"]) + "."
+    program = f"trueodds {audit.version}"
+    return "; ".join([rows, program, *_describe_origin(audit), f"verdict: {audit.conclusion}"]) + "."
 
 
-def _describe_origin(audit: AuditResult, programs: str) -> list[str]:
-    """Return the programs, the seed and the fingerprint of the rows, if they are known."""
+def _describe_origin(audit: AuditResult) -> list[str]:
+    """Return the seed and the fingerprint of the rows, if they are known."""
     seed, fingerprint = (audit.settings or {}).get("seed"), audit.data.fingerprint
-    parts = [programs]
+    parts = []
     if seed is not None:
         parts.append(f"seed {seed}" if isinstance(seed, int) else "a random generator without a seed")
     return [*parts, f"rows {fingerprint}"] if fingerprint else parts
 
 
-def versions_of(audit: AuditResult) -> str:
+def _versions_of(audit: AuditResult) -> str:
     """Return the programs that computed the audit, each with its version."""
     versions = audit.versions or {"trueodds": audit.version}
     return ", ".join(f"{name} {version}" for name, version in version_rows(versions))

@@ -72,7 +72,7 @@ def test_arrow_keys_move_between_rows_and_enter_marks_the_row(open_page: Any) ->
         assert page.evaluate("document.activeElement.hash") == f"#table-classes-{row}"
     assert len(page.query_selector_all("#table-classes .row[tabindex='0']")) == 1
     page.keyboard.press("Enter")
-    assert page.url.endswith("#table-classes-2")
+    page.wait_for_url("**#table-classes-2")
     assert page.evaluate("document.querySelector('tr:target').id") == "table-classes-2"
 
 

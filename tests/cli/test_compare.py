@@ -31,7 +31,7 @@ def test_three_files_tell_a_ranking(run: Run, overconfident: str, honest: str, f
     assert document["schema"] == "trueodds.ranking/1"
     assert sorted(document["order"]) == ["honest", "over", "third"]
     line = run(*words).stdout.splitlines()[0]
-    assert "not significant: honest, over; over, third; honest, third" in line
+    assert "· no significant difference ·" in line
 
 
 def test_notes_and_errors_speak_of_options(run: Run, overconfident: str, honest: str) -> None:

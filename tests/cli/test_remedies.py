@@ -87,8 +87,8 @@ def test_a_missing_column_is_answered_with_the_columns_in_their_order(run: Run, 
     )
     error = labelled(run("audit", table(folder / "y.csv", score=P, age=P, sex=Y)).stderr)
     assert error["fix"] == (
-        "The columns are score, age, sex. Name that of the outcome with --label C and those of the probabilities with"
-        " --probs 'p_*'."
+        "The columns are score, age, sex. Name the column of the outcome with --label C and the columns of the"
+        " probabilities with --probs 'p_*'."
     )
     error = labelled(run("audit", table(folder / "z.csv", p_0=1 - P, p_1=P, target=Y)).stderr)
     assert error["fix"] == "The columns are p_0, p_1, target. Select one with --label."

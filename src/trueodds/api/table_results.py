@@ -275,7 +275,7 @@ class ResultTable(Result):
         parts += [format_count(len(self._labels), "measure")]
         heading = f"table · {' × '.join(parts)} · n={describe_n_rows(self.columns)}"
         if self.compared:
-            heading += f" · a significantly best model in {n_bold} of {format_count(len(self.columns), 'column')}"
+            heading += f" · a significantly best model in {n_bold} of {len(self.columns)}"
         if self.cells:
             statuses = [cell.status for cell in self.cells]
             heading += f" · {statuses.count('miscalibrated')} of {format_count(len(statuses), 'cell')} miscalibrated"

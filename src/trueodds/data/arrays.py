@@ -307,7 +307,8 @@ def _first_values(x: Array) -> str:
     '0.446, 0.355, 1, …'
     """
     more = ", …" if x.size > 3 else ""
-    return ", ".join(f"{value:.3g}" for value in x.ravel()[:3].tolist()) + more
+    first = x.ravel()[:3].tolist()
+    return ", ".join(f"{value:.3g}" if isinstance(value, (int, float)) else repr(value) for value in first) + more
 
 
 def restate_called_order(problem: InputError, fix: str) -> InputError:

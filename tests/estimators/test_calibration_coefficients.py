@@ -339,3 +339,36 @@ def test_scorers_penalize_both_directions() -> None:
 def test_other_names_lead_to_the_coefficients(word: str, name: str) -> None:
     with pytest.raises(InputError, match=f"Did you mean {name}"):
         to.measure(*TWO_SCORES, word)
+
+
+def test_a_cluster_with_nearly_all_weight_leaves_the_slope_of_vectors_without_an_interval() -> None:
+    rng = np.random.default_rng(1)
+    P, cluster = rng.dirichlet([1, 1, 1], 40), np.arange(40) % 4
+    y = (P.cumsum(axis=1) < rng.random((40, 1))).sum(axis=1)
+    estimate = to.measure(
+        Predictions(y, P, cluster=cluster, weight=np.where(cluster == 0, 1e6, 1.0)), "calibration_slope"
+    )
+    assert np.isfinite(estimate.value)
+    assert estimate.interval is None or estimate.interval.high - estimate.interval.low > 100
+
+
+def test_equal_clusters_of_vectors_widen_the_interval_of_the_slope() -> None:
+    # Each row twice, in a cluster of its own: the standard error is that of the single rows times G/(G − 1).
+    rng = np.random.default_rng(2)
+    P = rng.dirichlet([1, 1, 1], 50)
+    y = (P.cumsum(axis=1) < rng.random((50, 1))).sum(axis=1)
+    single = to.measure(Predictions(y, P), "calibration_slope").interval
+    doubled = to.measure(
+        Predictions(np.tile(y, 2), np.tile(P, (2, 1)), cluster=np.tile(np.arange(50), 2)), "calibration_slope"
+    )
+    ratio = (doubled.interval.high - doubled.interval.low) / (single.high - single.low)
+    assert 1.0 < ratio < 1.15  # Student's t with about 45 degrees of freedom, and the leverage of each cluster
+
+
+def test_an_undefined_model_of_a_comparison_is_named() -> None:
+    rng = np.random.default_rng(3)
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)
+    contradicted = np.where(np.arange(300) == np.flatnonzero(y == 0)[0], 1.0, p)
+    text = to.compare(y, {"a": contradicted, "b": p}, "calibration_slope").describe()
+    assert "no pair was compared; undefined: a" in text

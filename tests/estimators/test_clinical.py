@@ -192,6 +192,7 @@ def test_cells_of_scores_move_a_curve_by_less_than_a_hundredth_of_its_size(
     order = np.argsort(p)
     by_scores = curve(name, p)[0](residuals[order] / 4000)
     monkeypatch.setattr(local_regression, "MAX_CELLS", 256)
+    monkeypatch.setattr(local_regression, "MIN_CELLS_PER_WINDOW", 1)
     cells = curve(name, p)[0]
     assert 128 < len(cells.weights) <= 256
     by_cells = cells(residuals[order] / 4000)
@@ -206,10 +207,30 @@ def test_a_window_in_cells_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     # Two cuts by weight, at 0 and at .5, in which the middle of the weight lies, and two by score, at 0 and at 1.
     s = np.array([0, 0.01, 0.5, 0.99, 1.0])
     monkeypatch.setattr(local_regression, "MAX_CELLS", 4)
-    assert local_regression._cell_starts(s, np.full(5, 0.2)).tolist() == [0, 2, 4]
+    monkeypatch.setattr(local_regression, "MIN_CELLS_PER_WINDOW", 1)
     half_widths = local_regression._half_widths(s, np.arange(6) / 5, np.arange(5), 0.5)
+    assert local_regression._cell_starts(s, np.full(5, 0.2), s, half_widths).tolist() == [0, 2, 4]
+    # With two cells per window, each window is divided at its middle and ends at the border of a cell.
+    monkeypatch.setattr(local_regression, "MIN_CELLS_PER_WINDOW", 3)
+    assert local_regression._cell_starts(s, np.full(5, 0.2), s[:1], half_widths[:1]).tolist() == [0, 1, 2, 3, 4]
     # Three of five rows hold more than half of the weight: 0, .01 and .5 around 0 and .01, and .5, .99 and 1 above.
     assert half_widths == pytest.approx([0.5, 0.49, 0.49, 0.49, 0.5], rel=1e-14)
+
+
+@pytest.mark.parametrize(("heavy", "smoother"), [(0.0, "loess"), (0.3, "loess"), (0.3, "lowess")])
+@pytest.mark.parametrize("name", ["ici", "emax"])
+def test_windows_beside_a_score_of_large_weight_have_enough_cells(
+    name: str, heavy: float, smoother: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 75.757 % of the rows have one score: windows of its neighbors hold few scores, which must not share a cell.
+    rng = np.random.default_rng(0)
+    p = np.concatenate([np.full(75_757, heavy), rng.uniform(size=24_243)])
+    y = (rng.uniform(size=len(p)) < p).astype(int)
+    values = []
+    for max_cells in (2**14, 10**9):  # the second has a cell for each score
+        monkeypatch.setattr(local_regression, "MAX_CELLS", max_cells)
+        values.append(to.measure(y, p, name, smoother=smoother, interval=None).value)
+    assert values[0] == pytest.approx(values[1], rel=2e-3)
 
 
 @pytest.mark.parametrize("estimator_type", FAMILY)

@@ -121,7 +121,8 @@ class FittedCalibrator(Result):
         return self.calibration_map.named_intervals() or None
 
     def __getattr__(self, name: str) -> Any:
-        is_own = name.startswith("_") or name in type(self).__dataclass_fields__  # not yet set while it is unpickled
+        # An attribute of the class is not yet set while it is unpickled, or has raised an AttributeError itself.
+        is_own = name.startswith("_") or name in type(self).__dataclass_fields__ or hasattr(type(self), name)
         parameters = {} if is_own else self.parameters
         if name not in parameters:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

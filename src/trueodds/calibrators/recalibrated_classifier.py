@@ -123,6 +123,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         if isinstance(self.cv, str):
             fix = "A classifier that is already fitted is calibrated with ⟨mode='frozen'⟩."
+            if self.mode == "frozen":
+                fix = "Omit cv, which ⟨mode='frozen'⟩ does not use."
             raise InputError("TO203", "cv must be a number of folds, a splitter or an iterable.", repr(self.cv), fix)
         check("test_size", self.test_size, Probability, 0.25)
         check("mode", self.mode, Annotated[str, OneOf(_MODES)], _MODES[0])

@@ -77,5 +77,9 @@ def compare(
         output.print_written(html_path)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # there are two models, because gates on more were refused above
-        remark = f" ({comparison.estimator} {' − '.join(comparison.names)})"
+        from trueodds.core.formatting import format_number
+
+        target = comparison.settings.get("distance_from")
+        distance = "" if target is None else f", distance from {format_number(target)},"
+        remark = f" ({comparison.estimator}{distance} {' − '.join(comparison.names)})"
         gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(scope, comparison, remark), comparison.notes)

@@ -314,6 +314,9 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
     if gate.part in ("low", "high") and estimator.interval is None:
         problem = f"{gate.name} has no interval with known coverage."
         raise _invalid_gate_error(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
+    if gate.part in ("floor", "noise_floor") and estimator.has_fixed_expectation:
+        problem = f"The {gate.name} expected of a calibrated model does not depend on the data."
+        raise _invalid_gate_error(problem, gate.text, f"Bound {gate.name}, {gate.name}.low or {gate.name}.high.")
     if gate.part == "debiased" and (estimator.interval in ("bca", "wald") or not estimator.vanishes_if_calibrated):
         problem = f"{gate.name} is not biased upward by noise, so it has no debiased form."
         raise _invalid_gate_error(problem, gate.text, f"Bound {gate.name} or {gate.name}.low.")

@@ -263,7 +263,7 @@ class CalibrationSlope(_CalibrationCoefficient):
     Bias: none to first order, so the expected value of a calibrated model is 1. The interval is the one that `cox`
     prints: normal with the standard error of the fitted model; with clusters, and with shares of votes, Student's t
     with the jackknife standard error over clusters or rows. That of vectors has the sandwich standard error of the
-    residuals.
+    residuals, and with clusters that of the jackknife to first order.
 
     Cost: O(nK) per Newton step, about 5 steps. From a tally, p is the mean of its cell; vectors require the rows.
 

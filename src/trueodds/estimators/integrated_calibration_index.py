@@ -47,8 +47,8 @@ class IntegratedIndex(DistinctScoreError):
     noise. Beyond 200 scores the loess curve is computed at 200 of them and interpolated linearly. (R interpolates
     between the vertices of a tree by default, which changes the third digit. Its ``surface="direct"`` agrees.) Weights
     multiply the tricube weights, and integer weights count rows. More than 16,384 scores form cells, up to about as
-    many, which changes the values by up to 0.01 %. The interval is for the distance of the smooth curve. It does not
-    include what a wide span flattens. Shapes: a binary view (n,).
+    many, which changes the values by up to 0.1 %, mostly far less. The interval is for the distance of the smooth
+    curve. It does not include what a wide span flattens. Shapes: a binary view (n,).
 
     Units: probability, in [0, 1] (a parabola may exceed it slightly); 0 is best.
 

@@ -24,13 +24,13 @@ def calibration_exponent(view: View, cluster: Array | None = None, min_prob: flo
     """Return the maximum-likelihood exponent β = 1/T of a joint view; NaN if it is not finite.
 
     Below 1 the probabilities are too extreme, above 1 too moderate. Newton's method maximizes the concave
-    log-likelihood of probabilities proportional to p^β. The standard error is the sandwich estimate, with residuals
-    summed within clusters (`cluster`, (n,)). There is no finite maximum if every observed class is the most probable
+    log-likelihood of probabilities proportional to p^β. The standard error is the sandwich estimate; with clusters
+    (`cluster`, (n,)), that of the jackknife to first order, and the effective number of units is that of clusters of
+    the same information. There is no finite maximum if every observed class is the most probable
     one of its row, or every one the least probable, or if an observed class has probability 0. `min_prob` is the lower
     limit of the probabilities.
     """
-    n_clusters = None if cluster is None else float(len(np.unique(cluster)))
-    undefined = Coefficient(math.nan, math.nan, n_clusters)
+    undefined = Coefficient(math.nan, math.nan, None if cluster is None else float(len(np.unique(cluster))))
     if not min_prob and contradicted_rows(view).any():
         return undefined
     rows = np.flatnonzero(view.w > 0)
@@ -50,8 +50,15 @@ def calibration_exponent(view: View, cluster: Array | None = None, min_prob: flo
     if not _has_finite_maximum(log_probs, Y):
         return undefined
     beta, residual, curvature = _maximize_likelihood(log_probs, observed, w)
-    variance = variance_of_sum(w * residual, None if cluster is None else cluster[rows])
-    return Coefficient(beta, float(np.sqrt(variance) / float(weighted_sum(w, curvature))), n_clusters)
+    information = float(weighted_sum(w, curvature))
+    if cluster is None or not information > 0:
+        std_error = float(np.sqrt(variance_of_sum(w * residual, None))) / information
+        return Coefficient(beta, std_error, undefined.effective_units)
+    unit = np.unique(cluster[rows], return_inverse=True)[1]
+    share = np.bincount(unit, w * curvature) / information  # of each cluster in the information
+    with np.errstate(divide="ignore", invalid="ignore"):  # a single cluster has no standard error
+        influence = np.bincount(unit, w * residual) / (information * (1 - share))
+    return Coefficient(beta, float(np.sqrt((influence**2).sum())), float(1 / (share**2).sum()))
 
 
 def _log_probabilities(view: View, rows: Array) -> Array:

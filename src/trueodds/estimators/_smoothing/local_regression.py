@@ -12,6 +12,7 @@ from trueodds.kernels import compile_inline, compile_kernel, map_blocks
 
 MAX_EVALUATED_SCORES = 200  # maximum number of scores at which a curve is computed; between them it is interpolated
 MAX_CELLS = 2**14  # number of scores up to which each is a cell of its own, and about the largest number of cells
+MIN_CELLS_PER_WINDOW = 256  # of a window with as many scores; one with fewer scores has a cell for each
 MAX_TRICUBE_ONE = 0.001  # distance relative to the half-width of the window up to which the tricube weight is 1
 MIN_TRICUBE_ZERO = 0.999  # distance relative to the half-width of the window above which the tricube weight is 0
 ROWS_PER_BLOCK = 16  # number of rows that one thread multiplies at once
@@ -64,12 +65,12 @@ class LocalFit:
         self.right = np.minimum(self.left + 1, last)
         gap_widths = np.diff(self.evaluated, append=self.evaluated[-1])[self.left]
         self.interpolation_fraction = (s - self.evaluated[self.left]) / np.where(gap_widths > 0, gap_widths, 1.0)
-        self.starts = _cell_starts(s, share)
+        half_widths = _half_widths(s, np.concatenate(([0.0], np.cumsum(share))), evaluated_index, span)
+        self.starts = _cell_starts(s, share, self.evaluated, half_widths)
         cell_share, cell_mean = share, s
         if len(self.starts) < len(s):
             cell_share = np.add.reduceat(share, self.starts)
             cell_mean = np.add.reduceat(share * s, self.starts) / cell_share
-        half_widths = _half_widths(s, np.concatenate(([0.0], np.cumsum(share))), evaluated_index, span)
         min_std = smoother.min_relative_std * float(s[-1] - s[0])
         self.weights = np.zeros((len(cell_mean), len(evaluated_index)))  # of each cell for each evaluated score
         own_cell = np.searchsorted(self.starts, evaluated_index, "right") - 1
@@ -89,16 +90,25 @@ class LocalFit:
         return _multiply_in_blocks(rows, self.weights).reshape(*sums.shape[:-1], len(self.evaluated))
 
 
-def _cell_starts(s: Array, share: Array) -> Array:
+def _cell_starts(s: Array, share: Array, evaluated: Array, half_widths: Array) -> Array:
     """Index of the first score of each cell: a score each up to MAX_CELLS scores s (m,), else of small width and share.
 
-    Half of the cuts are evenly spaced by weight and half by score, so that a cell is small relative to each window that
-    it matters for. A score of large weight is a cell by itself.
+    Half of the cuts are evenly spaced by weight and half by score. The windows of the evaluated scores (k,) with few
+    cells, such as those beside a score of large weight, are divided into more, so that a cell is small relative to each
+    window.
     """
     if len(s) <= MAX_CELLS:
         return np.arange(len(s))
     by_score = np.searchsorted(s, np.linspace(s[0], s[-1], MAX_CELLS // 2))
-    return np.union1d(group_starts(share, MAX_CELLS // 2), by_score)
+    starts = np.union1d(group_starts(share, MAX_CELLS // 2), by_score)
+    first = np.searchsorted(s, evaluated - half_widths)
+    stop = np.searchsorted(s, evaluated + half_widths, "right")
+    n_cells = np.searchsorted(starts, stop) - np.searchsorted(starts, first)
+    has_few = n_cells < np.minimum(MIN_CELLS_PER_WINDOW, stop - first + 1)
+    windows = zip(first[has_few], stop[has_few], strict=True)
+    finer = [np.linspace(i, j, min(MIN_CELLS_PER_WINDOW, j - i) + 1).astype(np.int64) for i, j in windows]
+    starts = np.unique(np.concatenate([starts, *finer]))
+    return starts[starts < len(s)]
 
 
 def _multiply_in_blocks(rows: Array, weights: Array) -> Array:

@@ -233,13 +233,16 @@ class Ranking(ComparisonResult):
         return to_printable(" · ".join(pieces))
 
     def _describe_significance(self) -> str:
-        """Describe which pairs differ significantly, the better model first, and which do not."""
+        """Describe which pairs differ significantly, the better model first, which do not, and undefined models."""
+        names = [name for name in self.order if math.isnan(self.models[name].value)]
+        undefined = f"; undefined: {', '.join(names)}" if names else ""
+        unsettled = [pair for pair in self.unsettled if not set(pair) & set(names)]
         if not self.settled:
-            return "no significant difference"
+            return f"{'no significant difference' if unsettled else 'no pair was compared'}{undefined}"
         significant = f"significant: {_list_pairs(self.settled, ' < ', ', ')}"
-        if not self.unsettled:
-            return f"{significant} (all pairs)"
-        return f"{significant}; not significant: {_list_pairs(self.unsettled, ', ', '; ')}"
+        if not unsettled:
+            return f"{significant}{undefined or ' (all pairs)'}"
+        return f"{significant}; not significant: {_list_pairs(unsettled, ', ', '; ')}{undefined}"
 
 
 def _format_estimate(name: str, estimate: Estimate) -> str:

@@ -156,7 +156,7 @@ def test_the_largest_error_comes_first():
     assert diagram.lens == "classwise"
     # Two rows at .9 that never came: an error of .9.
     assert diagram.finding.startswith("Largest error: class bad (ECE\u00a00.9000).")
-    assert diagram.panels["finding"][1].startswith("good, ECE\u00a00.0000.")
+    assert diagram.panels["finding"][1].startswith("Class good (ECE\u00a00.0000).")
 
 
 def test_what_is_left_out_of_the_picture_is_noted_and_stays_in_the_table():

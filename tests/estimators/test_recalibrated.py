@@ -141,5 +141,5 @@ def test_the_command_line_measures_and_gates_before_and_after(tmp_path: Path) ->
     how = ("--estimator", "ece_recalibrated", "--set", "calibrator=temperature", "--set", "folds=4")
     done = run("measure", file, *how, "--fail-on", "ece_recalibrated.high>0.9")
     assert done.exit_code == 0, done.output
-    assert "fit of temperature to the other folds of 4" in " ".join(done.stdout.split())
+    assert "temperature, fitted to the other 3 folds, recalibrated each row" in " ".join(done.stdout.split())
     assert run("audit", file, "--resamples", 99, "--fail-on", "log_loss_recalibrated>0.1").exit_code == 1

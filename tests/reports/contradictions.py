@@ -573,7 +573,6 @@ def _methods(forms: Forms) -> Iterator[str]:
     if f"tested at level {forms.verdict['alpha']:g}" not in text.replace("0.0500", "0.05"):
         yield "the level of the tests"
     words = {"bca": "bias-corrected and accelerated", "normal": "normal (Wald)", "t": "Student t"}
-    words |= {"residual-norm": "norm of the residual noise", "folded-normal": "folded normal"}
     intervals = re.findall(r"([^;]*?intervals.*?) for ([\w:, -]+)", text.partition("Their intervals are ")[2])
     named = {name: phrase for phrase, names in intervals for name in re.split(r", | and ", names.strip())}
     for measure in facts["standard_measures"]:

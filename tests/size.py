@@ -24,14 +24,14 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 442,
-    "lines of code": 64_912,
-    "lines of docstrings": 22_280,
+    "lines of code": 64_939,
+    "lines of docstrings": 22_291,
     "modules under 60 lines of code": 71,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 64,
     "functions that convert to or from JSON": 27,
     "names of methods outside their module": 301,
-    "numbers named in capitals": 650,
+    "numbers named in capitals": 651,
     "functions entered by measure without an interval": 151,
     "files entered by measure without an interval": 37,
     "functions entered by measure with an interval": 306,

@@ -31,7 +31,7 @@ def texts(audit: Any) -> tuple[str, str, str]:
 def test_a_map_that_is_fitted_to_a_sample_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reservoir, "MAX_PROBS", 3 * 2000)
     note, text, methods = texts(to.audit(overconfident(6000), mode="tally", resamples=99))
-    assert ", fitted on 2,000 rows and mixed" in note
+    assert ", was fitted to 2,000 rows and mixed" in note
     assert "sample of 2,000 of 6,000 rows" in text
     assert "log loss in the sample" in text
     assert "by cross-fitting on 2,000 sampled rows" in text
@@ -41,6 +41,6 @@ def test_a_map_that_is_fitted_to_a_sample_is_said_to_be(monkeypatch: pytest.Monk
 
 def test_a_map_that_is_fitted_to_all_rows_is_said_to_be() -> None:
     note, text, methods = texts(to.audit(overconfident(2000), resamples=99))
-    assert ", fitted on 2,000 rows and mixed" in note
+    assert ", was fitted to 2,000 rows and mixed" in note
     assert "sample" not in text.partition("Notes")[0].partition("Recalibration")[2].partition(";")[0]
     assert "fitted on all rows" in methods

@@ -161,9 +161,9 @@ def describe_changed_classes(recalibration: AuditRecalibration, data: AuditData,
 
 
 def candidate_table(audit: AuditResult) -> Table:
-    """Return the table of the candidates that were compared on all rows; its introduction names the dropped ones."""
+    """Return the table of the chosen and the compared candidates; its introduction names those dropped early."""
     recalibration = audit.recalibration or AuditRecalibration()
-    entries = [candidate for candidate in recalibration.candidates if not candidate.dropped]
+    entries = [candidate for candidate in recalibration.candidates if candidate.chosen or not candidate.dropped]
     has_classes = audit.data.kind != "confidence"  # else a row has no predicted class that could change
     parameters = ["–" if entry.parameters is None else format_value(entry.parameters) for entry in entries]
     columns = (
@@ -200,7 +200,7 @@ def candidate_table(audit: AuditResult) -> Table:
             " Changed classes: rows whose most probable class changes in the cross-validated predictions; the number"
             " for the map fitted to all rows can differ."
         )
-    dropped = [candidate for candidate in recalibration.candidates if candidate.dropped]
+    dropped = [candidate for candidate in recalibration.candidates if candidate.dropped and not candidate.chosen]
     if dropped:
         losses = format_column([candidate.log_loss for candidate in dropped])
         names = ", ".join(f"{candidate.method} ({loss})" for candidate, loss in zip(dropped, losses, strict=True))

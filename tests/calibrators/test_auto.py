@@ -333,7 +333,7 @@ def test_rows_that_are_not_compared_are_not_requested(monkeypatch):
         result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P))
         outcomes.add(result.report.outcome)
         assert result.report.to_dict()["required_rows"] is None
-    assert outcomes <= {"confirmed", "no gain"}
+    assert outcomes <= {"confirmed", "gain not established", "no gain"}
     assert "no gain" in outcomes
 
 

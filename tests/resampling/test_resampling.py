@@ -216,7 +216,7 @@ def test_vectors_in_as_many_cells_as_a_tree_grows_are_resampled_by_rows(monkeypa
     ]
     monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_RESAMPLED_ROWS", 100)
     assert [resampled.resampled_units for resampled in bootstrap(preds, estimands, 20, rng)] == ["cells", "cells"]
-    monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_VECTOR_CELLS", 20)
+    monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_VECTOR_CELLS", 10)
     assert [resampled.resampled_units for resampled in bootstrap(preds, estimands, 20, rng)] == ["rows", "cells"]
 
 

@@ -36,7 +36,7 @@ LIMITS = {
     "files entered by measure without an interval": 37,
     "functions entered by measure with an interval": 306,
     "files entered by measure with an interval": 52,
-    "functions entered by audit": 1_037,
+    "functions entered by audit": 1_046,  # the largest of several runs, which differ by nine
     "files entered by audit": 145,
 }
 NO_CODE = {

@@ -60,6 +60,7 @@ def compare(
     model_names = [name.strip() for name in names.split(",")] if names else [model.name for model in located_models]
     from trueodds.api.compare import DEFAULT_ESTIMATOR
     from trueodds.api.compare import compare as compare_models
+    from trueodds.core.formatting import format_number
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(estimator or DEFAULT_ESTIMATOR, method_settings, compare.text_parameters)
@@ -77,8 +78,6 @@ def compare(
         output.print_written(html_path)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # there are two models, because gates on more were refused above
-        from trueodds.core.formatting import format_number
-
         target = comparison.settings.get("distance_from")
         distance = "" if target is None else f", distance from {format_number(target)},"
         remark = f" ({comparison.estimator}{distance} {' − '.join(comparison.names)})"

@@ -25,12 +25,13 @@ def calibration_exponent(view: View, cluster: Array | None = None, min_prob: flo
 
     Below 1 the probabilities are too extreme, above 1 too moderate. Newton's method maximizes the concave
     log-likelihood of probabilities proportional to p^β. The standard error is the sandwich estimate; with clusters
-    (`cluster`, (n,)), that of the jackknife to first order, and the effective number of units is that of clusters of
-    the same information. There is no finite maximum if every observed class is the most probable
-    one of its row, or every one the least probable, or if an observed class has probability 0. `min_prob` is the lower
-    limit of the probabilities.
+    (`cluster`, (n,)), that of the jackknife to first order, and the effective number of clusters is the number of equal
+    ones with the same information. There is no finite maximum if every observed class is the most probable one of its
+    row, or every one the least probable, or if an observed class has probability 0. `min_prob` is the lower limit of
+    the probabilities.
     """
-    undefined = Coefficient(math.nan, math.nan, None if cluster is None else float(len(np.unique(cluster))))
+    n_clusters = None if cluster is None else float(len(np.unique(cluster)))
+    undefined = Coefficient(math.nan, math.nan, n_clusters)
     if not min_prob and contradicted_rows(view).any():
         return undefined
     rows = np.flatnonzero(view.w > 0)
@@ -53,7 +54,7 @@ def calibration_exponent(view: View, cluster: Array | None = None, min_prob: flo
     information = float(weighted_sum(w, curvature))
     if cluster is None or not information > 0:
         std_error = float(np.sqrt(variance_of_sum(w * residual, None))) / information
-        return Coefficient(beta, std_error, undefined.effective_units)
+        return Coefficient(beta, std_error, n_clusters)
     unit = np.unique(cluster[rows], return_inverse=True)[1]
     share = np.bincount(unit, w * curvature) / information  # of each cluster in the information
     with np.errstate(divide="ignore", invalid="ignore"):  # a single cluster has no standard error

@@ -233,12 +233,11 @@ def _describe_example(audit: AuditResult) -> str:
     bins, state = audit.diagrams[0].table, audit.verdict.state
     if "outside" not in bins or not audit.is_default_error_established:
         return ""
-    if audit.level is None and audit.data.event_rate is not None:
-        # Of two classes, probabilities are too extreme if they are too far from the event rate.
-        center, sign = audit.data.event_rate, {"too extreme": 1, "too moderate": -1}.get(state, 0)
-    else:
-        is_too_high = {"too high", "overconfident", "too extreme"}, {"too low", "underconfident", "too moderate"}
-        center, sign = -1.0, (state in is_too_high[0]) - (state in is_too_high[1])
+    signs = dict.fromkeys(("too high", "overconfident", "too extreme"), 1)
+    signs |= dict.fromkeys(("too low", "underconfident", "too moderate"), -1)
+    rate = audit.data.event_rate
+    # Of two classes, probabilities are too extreme if they are too far from the event rate; else they are too high.
+    center, sign = -1.0 if rate is None or audit.level else rate, signs.get(state, 0)
     return describe_bin(largest_deviation(read_bins(bins), center, sign), audit.data)
 
 

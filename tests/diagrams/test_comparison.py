@@ -81,7 +81,7 @@ def test_each_model_is_drawn_as_its_own_reliability_diagram(style, bars):
     models = two()
     diagram = to.draw(models, "comparison", style=style, bars=bars)
     for name, rows in models.items():
-        alone = Reliability(level=0.9, style=style, bars=bars)(as_lens("positive").views(rows)).table
+        alone = Reliability(style=style, bars=bars)(as_lens("positive").views(rows)).table
         bins = part(diagram, "bin", name)
         for column in set(alone) - {"view"}:
             np.testing.assert_array_equal(bins[column], alone[column])

@@ -136,7 +136,7 @@ def test_where_it_is_miscalibrated_is_put_in_words():
     assert out["x_low"].tolist() == [0.1, 0.8]
     assert out["low"].tolist() == [1, 0]
     finding = diagram.finding.replace("\u00a0", " ")
-    assert finding.startswith("Overpredicts at 80 % and underpredicts at 10 % (outside the 90 % simultaneous band).")
+    assert finding.startswith("Overpredicts at 80 % and underpredicts at 10 % (outside the 95 % simultaneous band).")
     assert Corp()([View(p, y, name="confidence")]).finding.startswith("Overconfident at 80")
     assert diagram.panels["share_outside"][0] == pytest.approx(1000 / 1010)
 
@@ -155,7 +155,7 @@ def test_small_scores_are_distinguished_and_small_savings_are_not_nothing():
     y = np.concatenate([np.arange(20_000) < 400, np.arange(2_000) < 40, np.arange(20_000) < 400])
     diagram = Corp(**QUICK)([View(p, y, name="positive")])
     finding = diagram.finding.replace("\u00a0", " ")
-    assert finding.startswith("Underpredicts between 0.10 % and 0.35 % (outside the 90 % consistency band).")
+    assert finding.startswith("Underpredicts between 0.10 % and 0.35 % (outside the 95 % consistency band).")
     mcb = diagram.panels["mcb"][0]  # the mean of (.02 − p)²
     assert mcb == pytest.approx((20 * 0.019**2 + 2 * 0.018**2 + 20 * 0.0165**2) / 42)
     assert f"by {mcb:.6f}." in finding  # three digits

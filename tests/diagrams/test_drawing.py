@@ -436,7 +436,7 @@ def test_the_legend_names_only_the_crosses_that_are_drawn():
         for stray in (Reliability(bars=bars)([miscalibrated]), Reliability(bars=bars)([miscalibrated]).less("bars")):
             texts = words_of(stray.draw().axes[0])
             assert any("outside" in text or "excludes" in text for text in texts)
-            assert any("90" in text for text in texts)
+            assert any("95" in text for text in texts)
             assert not any("inside" in text or text.startswith("observed (") for text in texts)
 
 

@@ -104,26 +104,26 @@ def texts_of(diagram: Any) -> list[str]:
 # Of each layer: the name of one of its marks, and the text in the legend that only it has.
 LAYERS: dict[tuple[str, Any], dict[str, tuple[str, str | None]]] = {
     ("reliability", ("style", "deviation")): {
-        "bars": ("bars", "90\u00a0% consistency bar"),
+        "bars": ("bars", "95\u00a0% consistency bar"),
         "crosses": ("crosses", "observed, within the bar"),
         "strip": ("strip", "predictions"),
         "sides": ("side", None),
     },
     ("reliability", ("bars", "confidence")): {
-        "bars": ("bars", "observed (90\u00a0% interval)"),
-        "crosses": ("crosses", "90\u00a0% interval excludes predicted"),
+        "bars": ("bars", "observed (95\u00a0% interval)"),
+        "crosses": ("crosses", "95\u00a0% interval excludes predicted"),
         "strip": ("strip", "predictions"),
         "gaps": ("gap", "gap"),
     },
     ("reliability_curve", ("band", "confidence")): {
-        "band": ("band", "90\u00a0% pointwise band"),
+        "band": ("band", "95\u00a0% pointwise band"),
         "curve": ("curve", "observed, smoothed"),
         "reference": ("reference", "expected if calibrated"),
         "strip": ("strip", "predictions"),
         "diagonal": ("diagonal", "perfect calibration"),
     },
     ("corp", ("style", "discrimination")): {
-        "band": ("band", "90\u00a0% consistency band (pointwise)"),
+        "band": ("band", "95\u00a0% consistency band (pointwise)"),
         "curve": ("curve", None),
         "marks": ("marks", None),
         "strip": ("strip", "predictions"),
@@ -148,7 +148,7 @@ LAYERS: dict[tuple[str, Any], dict[str, tuple[str, str | None]]] = {
     },
     ("confidence_histogram", None): {
         "bars": ("share", None),
-        "band": ("band", "90\u00a0% consistency range"),
+        "band": ("band", "95\u00a0% consistency range"),
         "lines": ("predicted", "observed: 59.0\u00a0%"),
     },
     ("selective_risk", None): {
@@ -186,15 +186,15 @@ LAYERS: dict[tuple[str, Any], dict[str, tuple[str, str | None]]] = {
     },
     ("murphy", ("parts", True)): {
         "curves": ("curves", "1"),
-        "band": ("band", "90\u00a0% interval"),
-        "beyond": ("beyond", "differs from 1 (90\u00a0%)"),
+        "band": ("band", "95\u00a0% interval"),
+        "beyond": ("beyond", "differs from 1 (95\u00a0%)"),
         "parts": ("mcb", "miscalibration"),
         "strip": ("strip", "predictions"),
         "numbers": ("side", None),
     },
     ("murphy", ("style", "plane")): {
         "marks": ("marks", "1"),
-        "bars": ("bars", "90\u00a0% interval of MCB"),
+        "bars": ("bars", "95\u00a0% interval of MCB"),
         "lines": ("lines", "equal Brier score"),
         "labels": ("score", None),
         "numbers": ("side", None),
@@ -214,7 +214,7 @@ LAYERS: dict[tuple[str, Any], dict[str, tuple[str, str | None]]] = {
         "numbers": ("numbers", None),
     },
     ("comparison", None): {
-        "bars": ("bars", "90\u00a0% interval"),
+        "bars": ("bars", "95\u00a0% interval"),
         "lines": ("lines", None),
         "marks": ("marks", "hollow: not significant"),
         "strip": ("strip", "predictions"),

@@ -175,7 +175,7 @@ def test_a_band_holds_the_true_cost_as_often_as_it_says():
     for seed in range(sets):
         rng = np.random.default_rng(seed)
         p = rng.random(500)
-        made = Murphy(thresholds=[0.5], resamples=199)([View(p, rng.random(500) < p, name="positive")], rng)
+        made = Murphy(thresholds=[0.5], level=0.9, resamples=199)([View(p, rng.random(500) < p, name="positive")], rng)
         band = part(made, "band")
         hits += int(band["low"][0] <= 0.25 <= band["high"][0])
     # Binomial(200, .9), and a percentile band of 500 rows and 199 draws may lose two points: its 99.9 % range.

@@ -53,7 +53,7 @@ def test_the_reference_bars():
     c = frame("estimators/c_binary500.csv")
     view = View(c["p"], c["y"], name="positive")
     bars = np.array([expected[str(b)]["poisson_binomial_5_95"] for b in range(10)])
-    t = Reliability(Uniform(10))([view]).table
+    t = Reliability(Uniform(10), level=0.9)([view]).table
     assert (t["bar_low"] == bars[:, 0]).all()
     assert (t["bar_high"] == bars[:, 1]).all()
     obs = np.array([expected[str(b)]["obs"] for b in range(10)])
@@ -125,7 +125,7 @@ def test_simultaneous_bars_divide_the_error_by_the_number_of_bars():
     rng = np.random.default_rng(0)
     views = [View(rng.random(200), rng.random(200) < 0.5, name=f"class:{c}") for c in range(3)]
     one, all_ = Reliability(Uniform(5))(views), Reliability(Uniform(5), simultaneous=True)(views)
-    assert all_.settings["level_of_each_bar"] == pytest.approx(1 - 0.1 / 15)
+    assert all_.settings["level_of_each_bar"] == pytest.approx(1 - 0.05 / 15)
     assert (all_.table["bar_low"] <= one.table["bar_low"]).all()
     assert (all_.table["bar_high"] >= one.table["bar_high"]).all()
     assert "TN246" in codes(one)
@@ -137,7 +137,7 @@ def test_simultaneous_bars_cover_all_bins_at_once():
     # below .9 - 4 sd = .851 with probability < 4e-5.
     rng = np.random.default_rng(5)
     p = rng.random(300)
-    t = Reliability(Uniform(8), simultaneous=True)([View(p, np.zeros(300))]).table
+    t = Reliability(Uniform(8), level=0.9, simultaneous=True)([View(p, np.zeros(300))]).table
     index = Uniform(8).fit(View(p, p)).index(p)
     n = np.bincount(index)
     inside = 0
@@ -284,9 +284,7 @@ def test_the_finding_says_where_the_model_is_miscalibrated():
         "Mean confidence 97.6 %, accuracy 93.6 %."
     )
     finding = plain(Reliability()(as_lens("class:3").views(preds)).finding)
-    assert finding.startswith(
-        "Underpredicts below 26.7 % and overpredicts above 73.3 %: 9 of 15 bins lie outside their"
-    )
+    assert finding.startswith("Underpredicts below 26.7 % and overpredicts above 80 %: 8 of 15 bins lie outside their")
 
 
 def test_a_segment_is_neighboring_bins_miscalibrated_to_one_side():
@@ -396,7 +394,7 @@ def test_bars_by_redraw_are_the_exact_ones_but_for_chance():
 def test_too_few_resamples_for_the_level_are_noted():
     view = View(np.linspace(0.1, 0.9, 50), np.arange(50) % 2)
     some, many = (Reliability(by="redraw", resamples=b)([view]).notes[-1].text for b in (99, 999))
-    assert "4.95 lie beyond each end, too few" in some  # 99 * .05
+    assert "2.48 lie beyond each end, too few" in some  # 99 * .025
     assert "too few" not in many
 
 
@@ -404,7 +402,7 @@ def test_a_rate_that_its_redraws_reach_is_inside_whatever_the_weights():
     # Two rows of weight .1 and .2 have four rates, each with probability 1/4: none lies beyond the middle 90 %.
     for y in ([0, 0], [0, 1], [1, 0], [1, 1]):
         view = View([0.5, 0.5], y, [0.1, 0.2])
-        assert not Reliability(Uniform(1), by="redraw")([view]).table["outside"][0]
+        assert not Reliability(Uniform(1), level=0.9, by="redraw")([view]).table["outside"][0]
 
 
 def test_clopper_pearson_bars_by_name():
@@ -430,7 +428,9 @@ def test_the_strip_of_unequal_bins_shows_where_the_predictions_are():
 def test_histogram_and_crosses_agree_whatever_the_rounding():
     # Three rows of p = .3 and weight .3, of which two came: 2/3 is the upper quantile, .6/.9 in floating point is more.
     one = View([0.3] * 3, [1, 1, 0], [0.3] * 3)
-    histogram, crosses = ConfidenceHistogram()([one]), Reliability(Uniform(1))([one])
+    histogram, crosses = (
+        recipe([one]) for recipe in (ConfidenceHistogram(level=0.9), Reliability(Uniform(1), level=0.9))
+    )
     assert histogram.panels["bar_high"][0] == pytest.approx(2 / 3)
     assert not histogram.panels["outside"][0]
     assert not crosses.table["outside"][0]

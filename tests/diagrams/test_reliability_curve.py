@@ -77,8 +77,8 @@ def test_two_scores_by_hand():
     effective = (near + distant) ** 2 / (near**2 + distant**2)
     assert curve["effective"] == pytest.approx(effective)
     n_events, failed = effective * rate, effective * (1 - rate)
-    assert curve["low"] == pytest.approx(beta.ppf(0.05, n_events, failed + 1))
-    assert curve["high"] == pytest.approx(beta.ppf(0.95, n_events + 1, failed))
+    assert curve["low"] == pytest.approx(beta.ppf(0.025, n_events, failed + 1))
+    assert curve["high"] == pytest.approx(beta.ppf(0.975, n_events + 1, failed))
     assert curve["low"] < reference  # there 0 stays
     assert curve["probability_low"] == pytest.approx(curve["low"] * 0.4 / reference)
     assert curve["probability_high"] == pytest.approx(1 - (1 - curve["high"]) * share)
@@ -157,8 +157,8 @@ def test_a_loess_curve_by_hand():
     assert curve["effective"] == pytest.approx(np.ones(5))
     assert curve["reference"] == pytest.approx(p)
     # Clopper and Pearson's limits of one event in one row, and of none.
-    assert curve["low"] == pytest.approx(np.where(y == 1, 0.05, 0), abs=1e-9)
-    assert curve["high"] == pytest.approx(np.where(y == 0, 0.95, 1), abs=1e-9)
+    assert curve["low"] == pytest.approx(np.where(y == 1, 0.025, 0), abs=1e-9)
+    assert curve["high"] == pytest.approx(np.where(y == 0, 0.975, 1), abs=1e-9)
 
 
 def test_a_loess_curve_of_two_scores_is_their_rates_with_their_exact_limits():
@@ -193,7 +193,7 @@ def test_the_loess_band_holds_a_calibrated_model(band, simultaneous):
     rng, shares = np.random.default_rng(1), []
     for _ in range(60):
         p = rng.uniform(0.1, 0.9, 300)
-        recipe = ReliabilityCurve(band=band, smoother="loess", simultaneous=simultaneous, resamples=100)
+        recipe = ReliabilityCurve(band, 0.9, smoother="loess", simultaneous=simultaneous, resamples=100)
         curve = part(recipe([View(p, rng.random(300) < p, name="positive")], rng=np.random.default_rng(2)))
         shares.append(1 - curve["outside"].mean())
     if simultaneous:
@@ -648,7 +648,7 @@ def test_in_small_axes_a_requested_legend_holds_every_entry(band):
     assert box.y0 <= legend.y0 < legend.y1 <= box.y1
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     assert len(texts) == len(diagram.legend())  # none is left out
-    assert not band or any("90\u00a0%" in text for text in texts)  # the level, too
+    assert not band or any("95\u00a0%" in text for text in texts)  # the level, too
 
 
 def test_sharp_networks_are_read_on_log_odds():

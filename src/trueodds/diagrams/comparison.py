@@ -55,7 +55,7 @@ class Comparison(BinnedRecipe):
     partition : Partition, optional
         The bins of the predicted probabilities. The default is 15 uniform bins. Bins that depend on the predictions
         are computed for each model separately.
-    level : float, default=0.9
+    level : float, default=0.95
         Confidence level of bars and intervals.
     style : {"deviation", "diagonal"}, default="deviation"
         Whether the vertical axis shows the observed minus the predicted rate, which separates models close to the

@@ -25,7 +25,7 @@ class ConfidenceHistogram(BinnedRecipe):
 
     Parameters
     ----------
-    level : float, default=0.9
+    level : float, default=0.95
         The coverage of the band around the mean prediction.
 
     Notes

@@ -46,7 +46,7 @@ class Corp(Recipe):
         `consistency` is the range around the diagonal in which the curve of a calibrated model lies. `confidence` is
         the range in which curves lie if the fitted curve is the truth. Both are pointwise. `honest` covers the true
         event rates at all scores simultaneously, for any number of rows, if they never decrease with the score.
-    level : float, default=0.9
+    level : float, default=0.95
         Coverage of the band.
     style : {"miscalibration", "discrimination"}, default="miscalibration"
         `miscalibration` shows curve, band, scores and the share of rows by score. `discrimination` adds the share of
@@ -129,7 +129,7 @@ class Corp(Recipe):
     name: ClassVar[str] = "corp"
     exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION
     band: Literal["consistency", "confidence", "honest"] | None = "consistency"
-    level: Level = 0.9
+    level: Level = 0.95
     style: Literal["miscalibration", "discrimination"] = "miscalibration"
     score: Annotated[str, OneOf(tuple(SCORES))] = "brier"
     how: Literal["auto", "paper", "discrete", "continuous"] = "auto"

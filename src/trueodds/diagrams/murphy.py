@@ -69,7 +69,7 @@ class Murphy(Recipe):
         interval, which a single view only can have.
     parts : bool, optional
         Whether MCB, DSC and UNC are drawn at each threshold. By default only for a single model.
-    level : float, default=0.9
+    level : float, default=0.95
         Confidence level of bands and intervals.
     resamples : int, default=999
         The number of bootstrap resamples.
@@ -139,7 +139,7 @@ class Murphy(Recipe):
     thresholds: Annotated[int, Range(2, 1_000_000)] | Sequence[Annotated[float, Range(0, 1)]] | None = None
     band: Literal["auto", "bootstrap"] | None = "auto"
     parts: bool | None = None
-    level: Level = 0.9
+    level: Level = 0.95
     resamples: BandDraws = 999
     paired: bool | None = None
 

@@ -106,7 +106,7 @@ class BinnedRecipe(HasPartition, Recipe):
     """
 
     partition: Partition | None = None
-    level: Level = 0.9
+    level: Level = 0.95
 
 
 def lens_name(views: Sequence[View]) -> str:

@@ -38,7 +38,7 @@ class Reliability(BinnedRecipe):
 
     Parameters
     ----------
-    level : float, default=0.9
+    level : float, default=0.95
         The coverage of each bar. Its ends are the quantiles (1 ± level)/2.
     style : {"diagonal", "deviation"}, default="diagonal"
         Whether the event rate is drawn, or its difference from the mean prediction. The table is the same.

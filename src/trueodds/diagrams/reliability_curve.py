@@ -52,7 +52,7 @@ class ReliabilityCurve(Recipe):
     band : {"confidence", "consistency"} or None, default="confidence"
         `confidence` is an interval around the curve, for the effective sample size near a score, (Σwk)²/Σw²k².
         `consistency` is the range around the reference in which the curve of a calibrated model lies.
-    level : float, default=0.9
+    level : float, default=0.95
         Coverage of the band.
     simultaneous : bool, default=False
         Whether `level` holds for all scores jointly instead of for each score. Calibrated with the largest deviation in
@@ -141,13 +141,13 @@ class ReliabilityCurve(Recipe):
     >>> y, p = [0, 1, 1, 0, 0, 1, 1, 1] * 10, [0.5, 0.9] * 40
     >>> diagram = to.draw(y, p, "reliability_curve", bandwidth=0.05, scale="probability")
     >>> diagram.finding.replace("\u00a0", " ")
-    'Overpredicts between 85 % and 95 %: observed 75 % [61 %, 86 %] at 90 %. Mean local error 7.5 points.'
+    'Overpredicts between 85 % and 95 %: observed 75 % [59 %, 87 %] at 90 %. Mean local error 7.5 points.'
     """
 
     name: ClassVar[str] = "reliability_curve"
     count_columns: ClassVar[tuple[str, ...]] = COUNT_COLUMNS
     band: Literal["confidence", "consistency"] | None = "confidence"
-    level: Level = 0.9
+    level: Level = 0.95
     simultaneous: bool = False
     bandwidth: float | str = "silverman"
     scale: str = "logit"
@@ -499,7 +499,7 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         >>> p, y = np.tile([0.5, 0.9], 40), np.tile([0, 1, 1, 0, 0, 1, 1, 1], 10)
         >>> diagram = ReliabilityCurve(bandwidth=0.05, scale="probability")([View(p, y, name="positive")])
         >>> [round(x, 2) for x in diagram.at(0.9)[:4]], diagram.at(0.2).reason
-        ([0.75, 0.61, 0.86, -0.15], 'No prediction lies within a bandwidth (0.05) of 0.2.')
+        ([0.75, 0.59, 0.87, -0.15], 'No prediction lies within a bandwidth (0.05) of 0.2.')
         """
         if isinstance(score, bool) or not isinstance(score, (int, float, np.number)) or not 0 <= float(score) <= 1:
             raise InputError("TO203", "score must be a probability.", describe(score), "For instance at(0.9).")

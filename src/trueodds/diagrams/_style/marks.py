@@ -6,7 +6,7 @@ A diagram states its marks, made of the numbers of one panel of its table, and o
         rows = self.rows(panel)
         return [
             Line(rows["score"], rows["rate"], layer="curve", label="observed", color=BLUE, linewidth=1.8, zorder=3),
-            Band(rows["score"], rows["low"], rows["high"], layer="band", label="90 % band", color=GRAY, zorder=1),
+            Band(rows["score"], rows["low"], rows["high"], layer="band", label="95 % band", color=GRAY, zorder=1),
         ]
 
 - `less("band")` leaves out the marks of this layer, in the picture and in the legend: `marks` asks for no layer.

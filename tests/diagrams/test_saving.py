@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -21,6 +22,7 @@ from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams._style import publication, styling
 from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.presentation import Presentation
 
 POINTS = 72
 
@@ -64,8 +66,8 @@ def type_sizes(path: Path) -> list[float]:
         ("paper", "column", 3.3),
         ("paper", "page", 6.8),
         ("paper", 5, 5.0),
-        ("slide", None, 4.8),  # a square diagram on a slide
-        ("slide", "page", 10.0),
+        ("slide", None, 10.0),
+        ("slide", "column", 4.8),
         (None, "column", 3.3),
         (None, 4.5, 4.5),
     ],
@@ -110,10 +112,32 @@ def test_lines_reach_the_edge_of_a_reduced_page(tmp_path: Path) -> None:
     assert sum(x > 0.87 * 6.8 * POINTS for x in right_ends) > 25
 
 
-def test_a_slide_is_not_higher_than_a_slide(diagram: Diagram, tmp_path: Path) -> None:
-    for width in (None, "page"):
-        diagram.save(tmp_path / "f.pdf", style="slide", width=width)
-        assert page_size(tmp_path / "f.pdf")[1] <= 5.5 + 1e-6
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["reliability", "corp", "calibration_belt", "decision_curve", "murphy"])
+def test_a_slide_is_landscape_and_has_its_title_and_its_legend_beside_the_axes(name: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.02, 0.98, 500)
+    diagram = to.draw((rng.random(500) < p**1.5).astype(int), p, name)
+    diagram.save(tmp_path / "f.pdf", style="slide")
+    width, height = page_size(tmp_path / "f.pdf")
+    assert (width, height) == (pytest.approx(10.0), pytest.approx(5.625))
+    size = publication.size_of_diagram(diagram, "slide", None).figsize
+    figure = replace(diagram, presentation=Presentation(figsize=size, side_header=True)).draw()
+    figure.draw_without_rendering()
+    axes = figure.axes[0].get_tightbbox()
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == len(diagram.legend()) > 1
+    for part in (legend, *figure.texts):
+        box = part.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= axes.x0 + 1
+        assert 0 <= box.y0 < box.y1 <= figure.bbox.height
+    assert axes.x1 <= figure.bbox.width + 1
+    assert figure.axes[0].get_window_extent().height > 0.6 * figure.bbox.height
+
+
+def test_half_a_slide_is_not_higher_than_a_slide(diagram: Diagram, tmp_path: Path) -> None:
+    diagram.save(tmp_path / "f.pdf", style="slide", width="column")
+    assert page_size(tmp_path / "f.pdf")[1] <= 5.5 + 1e-6
 
 
 def test_a_pdf_embeds_truetype_fonts(diagram: Diagram, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from json import dumps
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import draw_diagram
-from trueodds.diagrams._style.publication import PublicationSize, size_of_diagram
+from trueodds.diagrams._style.publication import PublicationSize, fills_page, size_of_diagram
 from trueodds.diagrams._style.rendering import (
     embed_svg,
     import_matplotlib,
@@ -149,8 +150,8 @@ class Diagram(DiagramContent):
         legend : as in `Presentation`
         style : {"paper", "slide"}, optional
             What the picture is made for. ``"paper"``: a column of 3.3 inches with type of 8 points and no title, which
-            the caption replaces. ``"slide"``: 10 inches wide (4.8 if the diagram is square) and at most 5.5 inches
-            high, with type of 18 points.
+            the caption replaces. ``"slide"``: a whole slide of 10 by 5.6 inches with type of 18 points, title and
+            legend at the left of a single panel.
         width : float, "column" or "page", optional
             Width in inches as printed. A page is 6.8 inches wide, a column of a slide 4.8. The height follows from it.
 
@@ -184,7 +185,10 @@ class Diagram(DiagramContent):
         if style == "paper" and presented.presentation.title is None:
             presented = presented.present(title=False)
         publication = size_of_diagram(presented.printable(), style, width)
-        presented.present(figsize=publication.figsize)._write(file, publication)
+        presentation = replace(
+            presented.presentation, figsize=publication.figsize, side_header=fills_page(style, width)
+        )
+        replace(presented, presentation=presentation)._write(file, publication)
 
     def _write(self, path: Path, publication: PublicationSize | None = None) -> None:
         """Write the picture in the format that the suffix of the file names."""

@@ -28,6 +28,8 @@ class Presentation:
         Pixels per inch of a figure of its own.
     legend : bool, optional
         Whether to draw a legend. By default given axes get one if it covers no data.
+    side_header : bool, default=False
+        Whether title, finding and legend stand at the left of a single panel, as on a slide, and not above it.
 
     Raises
     ------
@@ -44,6 +46,7 @@ class Presentation:
     figsize: tuple[float, float] | None = None
     dpi: float | None = None
     legend: bool | None = None
+    side_header: bool = False
 
     def __post_init__(self) -> None:
         if self.title is not None and not isinstance(self.title, (str, bool)):

@@ -11,7 +11,13 @@ from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import styling, title_and_legend
 from trueodds.diagrams._style.formatting import capitalize_first
 from trueodds.diagrams._style.styling import MAX_PANELS, POINTS_PER_INCH
-from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, fit_headers, fit_legend
+from trueodds.diagrams._style.title_and_legend import (
+    MIN_FONT_SIZE,
+    Header,
+    fit_headers,
+    fit_legend,
+    fit_side_header,
+)
 
 if TYPE_CHECKING:
     from trueodds.diagrams.diagram_content import DiagramContent
@@ -69,7 +75,14 @@ def _draw_single_panel(diagram: DiagramContent, ax: Any) -> Any:
     ax = figure.subplots(gridspec_kw=_estimate_axes_position(diagram))
     font_size = _draw_panel_with_labels(diagram, ax)
     if diagram.has_equal_units:
-        ax.set_aspect("equal", adjustable="box", anchor="NW")
+        ax.set_aspect("equal", adjustable="box", anchor="C" if diagram.presentation.side_header else "NW")
+    if diagram.presentation.side_header:
+        max_width = POINTS_PER_INCH * (SIDE_HEADER_SHARE * width - 2 * OUTER_MARGIN)
+        header = fit_side_header(diagram, diagram.summary(), max_width, font_size)
+        corner = OUTER_MARGIN / width, 1 - OUTER_MARGIN / height - header.height / POINTS_PER_INCH / height
+        header.draw(figure, figure.transFigure, corner)
+        figure.get_layout_engine().set(rect=(SIDE_HEADER_SHARE, 0, 1 - SIDE_HEADER_SHARE, 1))
+        return figure
     header = fit_headers(diagram, diagram.summary(), header_width(diagram, width, font_size), font_size)[0]
     header.draw(figure, ax.transAxes, (0.0, 1.0))
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - header.height / POINTS_PER_INCH / height))
@@ -84,8 +97,18 @@ def _draw_panel_with_labels(diagram: DiagramContent, ax: Any) -> float:
     x_label, y_label = diagram.axis_labels()
     style: dict[str, Any] = {"fontsize": font_size, "color": styling.TEXT_COLOR, "parse_math": False}
     max_x_width, max_y_width = (POINTS_PER_INCH * MAX_LABEL_OVERHANG * side for side in styling.size_in_inches(ax))
-    ax.set_xlabel(styling.shorten_text(x_label, max_x_width, font_size), **style)
-    ax.set_ylabel(styling.shorten_text(y_label, max_y_width, font_size), **style)
+    if diagram.presentation.side_header:  # the labels must not reach into the header, or beyond the figure
+        x_label, y_label = (
+            styling.wrap_text(label, max_length / MAX_LABEL_OVERHANG, font_size)
+            for label, max_length in ((x_label, max_x_width), (y_label, max_y_width))
+        )
+    else:
+        x_label, y_label = (
+            styling.shorten_text(label, max_length, font_size)
+            for label, max_length in ((x_label, max_x_width), (y_label, max_y_width))
+        )
+    ax.set_xlabel(x_label, **style)
+    ax.set_ylabel(y_label, **style)
     return font_size
 
 
@@ -100,12 +123,14 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
         return {}
     width, height = diagram.presentation.figsize
     left, bottom = LEFT_MARGIN * margin_scale(width), BOTTOM_MARGIN * margin_scale(width)
-    font_size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
-    header = fit_headers(diagram, diagram.summary(), header_width(diagram, width, font_size), font_size)[0]
-    axes_width, axes_height = (
-        width - left - OUTER_MARGIN,
-        height - bottom - header.height / POINTS_PER_INCH - OUTER_MARGIN,
-    )
+    header_height = 0.0
+    if diagram.presentation.side_header:
+        left += SIDE_HEADER_SHARE * width
+    else:
+        font_size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
+        header = fit_headers(diagram, diagram.summary(), header_width(diagram, width, font_size), font_size)[0]
+        header_height = header.height / POINTS_PER_INCH
+    axes_width, axes_height = width - left - OUTER_MARGIN, height - bottom - header_height - OUTER_MARGIN
     if (ratio := diagram.aspect_ratio) > 0:
         axes_width, axes_height = min(axes_width, axes_height / ratio), min(axes_height, axes_width * ratio)
     return {
@@ -286,6 +311,7 @@ def write_panel_title(panel: Any, title: str, aside: str, max_width: float) -> N
         )
 
 
+SIDE_HEADER_SHARE = 0.42  # share of the width of a slide for title, finding and legend at the left of a single panel
 MAX_LABEL_SHARE = 0.45  # largest share of the width of a figure for labels at its left
 DEFAULT_FONT_SIZE = 9.5  # points of ordinary text in a figure of usual size
 FULL_MARGIN_WIDTH = 3.6  # inches of width from which on margins have their full size

@@ -14,6 +14,7 @@ from trueodds.diagrams._style.draw_diagram import (
     BOTTOM_MARGIN,
     LEFT_MARGIN,
     OUTER_MARGIN,
+    SIDE_HEADER_SHARE,
     header_width,
     layout_for_usual_panels,
     margin_scale,
@@ -43,6 +44,7 @@ class PublicationStyle:
     dpi: float
     max_height: float
     has_title: bool
+    aspect_ratio: float | None = None  # height of a picture of the default width relative to it; None: as it needs
 
     def width_in_inches(self, width: float | str | None) -> float:
         """Return the width in inches; the default is the first named one."""
@@ -60,7 +62,7 @@ class PublicationStyle:
 # Many journals have columns of 3.3 to 3.5 inches, and pages of 6.8 to 7.2. Slides are 10 inches wide and 5.6 high.
 PUBLICATION_STYLES = {
     "paper": PublicationStyle({"column": 3.3, "page": 6.8}, 8.0, 300.0, 9.0, has_title=False),
-    "slide": PublicationStyle({"page": 10.0, "column": 4.8}, 18.0, 200.0, 5.5, has_title=True),
+    "slide": PublicationStyle({"page": 10.0, "column": 4.8}, 18.0, 200.0, 5.5, has_title=True, aspect_ratio=9 / 16),
 }
 # Only the width is given: the usual type, in a figure of this width.
 _WIDTH_ONLY = PublicationStyle({"column": 3.3, "page": 6.8}, None, 200.0, 50.0, has_title=True)
@@ -88,6 +90,8 @@ def choose_publication_size(
 
     def design_height(design_width: float) -> float:
         """Height of the figure before it is enlarged."""
+        if fills_page(style, width):
+            return design_width * (chosen.aspect_ratio or 1.0)
         max_height = min(MAX_HEIGHT_RATIO * design_width, chosen.max_height * design_width / width_as_printed)
         return min(figure_height(design_width, max_height), max_height)
 
@@ -99,6 +103,16 @@ def choose_publication_size(
             size = font_size(design_width, design_height(design_width)) * width_as_printed / design_width
             low, high = (design_width, high) if size > chosen.font_size else (low, design_width)
     return PublicationSize((design_width, design_height(design_width)), width_as_printed / design_width, chosen)
+
+
+def fills_page(style: str | None, width: float | str | None) -> bool:
+    """Return whether a figure has the shape of a whole page of its style, a slide, instead of the height it needs.
+
+    >>> fills_page("slide", None), fills_page("slide", "column"), fills_page("paper", None)
+    (True, False, False)
+    """
+    chosen = _publication_style(style)
+    return chosen.aspect_ratio is not None and chosen.width_in_inches(width) == chosen.width_in_inches(None)
 
 
 def printed_width(style: str | None, width: float | str | None) -> float:
@@ -120,8 +134,10 @@ def _publication_style(style: str | None) -> PublicationStyle:
 
 
 def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> PublicationSize:
+    """Choose the size of a diagram; the header of a single panel is at its left if it fills a slide."""
     n_panels = min(len(diagram.panels["view"]), MAX_PANELS)
     without_size = replace(diagram, presentation=replace(diagram.presentation, figsize=None))
+    axes_share = 1 - SIDE_HEADER_SHARE if fills_page(style, width) else 1.0
 
     def figure_height(design_width: float, _: float) -> float:
         """Height at which the panels have their usual shape."""
@@ -136,17 +152,18 @@ def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> P
 
     def font_size(design_width: float, height: float) -> float:
         """Type size of ordinary text, which depends on the width of the axes."""
-        axes_width = design_width - LEFT_MARGIN * margin_scale(design_width) - OUTER_MARGIN
+        scale = margin_scale(design_width)
+        axes_width = axes_share * design_width - LEFT_MARGIN * scale - OUTER_MARGIN
         if n_panels > 1:
             layout = layout_for_usual_panels(without_size, n_panels, "", design_width)
             axes_width = layout.panel_size(n_panels)[0]
+        elif diagram.aspect_ratio and axes_share < 1:
+            axes_width = min(axes_width, (height - BOTTOM_MARGIN * scale - OUTER_MARGIN) / diagram.aspect_ratio)
         elif diagram.aspect_ratio:  # a low figure has narrower axes
             spare_height = figure_height(design_width, height) - height
             axes_width = min(axes_width, axes_width - spare_height / diagram.aspect_ratio)
         return float(np.interp(axes_width, *styling.FONT_SIZE_BY_WIDTH))
 
-    if width is None and style == "slide" and diagram.aspect_ratio and n_panels == 1:
-        width = "column"  # a slide is too low for a square picture of its whole width
     return choose_publication_size(style, width, figure_height, font_size)
 
 

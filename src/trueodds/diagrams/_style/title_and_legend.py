@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 MIN_FONT_SIZE = 6.3  # smallest type size of ordinary text in points; the legend is a point smaller
 MAX_TITLE_LINES = 4  # longer titles are cut
+MAX_SIDE_TITLE_LINES = 6  # the same if they are beside the axes
+HEADLINE_ENLARGEMENT, SIDE_HEADLINE_ENLARGEMENT = 2.5, 1.5  # points by which a headline exceeds ordinary type
 MAX_HEADER_SHARE = 0.32  # largest share of the height of a figure of given size for headline, finding and legend
+MAX_SIDE_HEADER_SHARE = 0.94  # the same if they are beside the axes
 FONT_SIZE_STEP = 0.5  # points by which the type size is reduced until everything fits
 _HANDLE_WIDTH = 3.3  # width of the mark of a legend entry, with the space around it, in type sizes
 
@@ -44,6 +47,7 @@ def fit_headers(diagram: DiagramContent, finding_text: str, max_width: float, fo
         finding_text if presentation.has_title and diagram.has("finding") else "",
         max_width,
         font_size,
+        headline_enlargement=SIDE_HEADLINE_ENLARGEMENT if presentation.side_header else HEADLINE_ENLARGEMENT,
         has_legend=presentation.legend is not False,
     )
     if presentation.figsize is None:
@@ -55,7 +59,8 @@ def fit_headers(diagram: DiagramContent, finding_text: str, max_width: float, fo
         if has_own_title
         else [with_small_headline, replace(with_small_headline, headline="")]
     )
-    max_height = MAX_HEADER_SHARE * POINTS_PER_INCH * presentation.figsize[1]
+    max_share = MAX_SIDE_HEADER_SHARE if presentation.side_header else MAX_HEADER_SHARE
+    max_height = max_share * POINTS_PER_INCH * presentation.figsize[1]
     fitting_headers = [
         header
         for header in (full_header, without_finding, *reduced_headers)
@@ -64,6 +69,22 @@ def fit_headers(diagram: DiagramContent, finding_text: str, max_width: float, fo
     return fitting_headers or [
         replace(with_small_headline, headline=headline if has_own_title else "", has_legend=False)
     ]
+
+
+def fit_side_header(diagram: DiagramContent, finding_text: str, max_width: float, font_size: float) -> Header:
+    """Fit the header beside a single panel: the most complete one with a legend, in the largest type in which it fits.
+
+    Labels of the legend are short if the type would otherwise have to be reduced. It is reduced by 15 % at most, and
+    then the finding and the headline are left out.
+    """
+    variants = [(diagram, 1.0), (diagram, 0.95)]
+    variants += [(diagram.with_short_labels(), share) for share in (1.0, 0.95, 0.9, 0.85)]
+    fitted = [fit_headers(content, finding_text, max_width, share * font_size)[0] for content, share in variants]
+    wants_legend = diagram.presentation.legend is not False
+    return max(
+        fitted,  # of equally complete ones the first
+        key=lambda header: (header.has_legend or not wants_legend, bool(header.headline), bool(header.finding_text)),
+    )
 
 
 # Heights of a line of the legend, of the finding and of the headline, in sizes of their type, and heights of the gaps
@@ -90,7 +111,7 @@ class Header:
     finding_text: str
     max_width: float
     font_size: float
-    headline_enlargement: float = 2.5  # points by which the type of the headline exceeds `font_size`
+    headline_enlargement: float = HEADLINE_ENLARGEMENT  # points by which the type of the headline exceeds `font_size`
     has_legend: bool = True
 
     @cached_property
@@ -101,8 +122,9 @@ class Header:
             for part in self.headline.split("\n")
             for line in styling.wrap_text(part, self.max_width, size, "bold").split("\n")
         ]
-        if len(lines) > MAX_TITLE_LINES:
-            lines[MAX_TITLE_LINES - 1 :] = [f"{lines[MAX_TITLE_LINES - 1]} …"]
+        max_lines = MAX_SIDE_TITLE_LINES if self.diagram.presentation.side_header else MAX_TITLE_LINES
+        if len(lines) > max_lines:
+            lines[max_lines - 1 :] = [f"{lines[max_lines - 1]} …"]
         return "\n".join(styling.shorten_text(line, self.max_width, size, "bold") for line in lines)
 
     @cached_property

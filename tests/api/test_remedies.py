@@ -71,7 +71,7 @@ def tally() -> to.Tally:
         (lambda: to.fit(y, p, "temp"), "TO201", "Did you mean temperature?"),
         (
             lambda: to.test(y, p, statistics="brier"), "TO202",
-            "statistic is a setting of the test 'consistency'.",
+            "statistic is a setting of the test 'consistency': to.test(preds, 'consistency', statistic=…).",
         ),
         (lambda: to.power(tally(), effect=0.1), "TO403", "Pass the predictions from which the tally was made."),
         (lambda: to.by_group(tally()), "TO403", "Pass the predictions from which the tally was made."),
@@ -182,15 +182,58 @@ def test_the_functions_that_are_named_for_several_models_take_them() -> None:
     assert set(to.draw({"a": a, "b": b}, ["reliability"]).frame()["model"]) == {"a", "b"}
 
 
-@pytest.mark.parametrize("value", ["quantile", "equal-mass", "equal frequency"])
-def test_the_strategy_of_other_libraries_is_answered_with_setting_and_value(value: str) -> None:
-    for call in (lambda **setting: to.measure(y, p, "ece", **setting), lambda **setting: to.draw(y, p, **setting)):
-        with pytest.raises(InputError) as refusal:
-            call(strategy=value)
-        assert refusal.value.fix == "Did you mean partition='equal-mass'?"
+BINNED = to.Predictions(y, p, group=["a", "b"] * (len(y) // 2))
+VERBS = {
+    "measure": lambda **settings: to.measure(BINNED, "ece", **settings),
+    "test": lambda **settings: to.test(BINNED, "consistency", **settings),
+    "table": lambda **settings: to.table({"m": BINNED}, ["ece", "brier"], **settings),
+    "compare": lambda **settings: to.compare(BINNED, BINNED, "ece", **settings),
+    "by_group": lambda **settings: to.by_group(BINNED, "ece", **settings),
+    "fit": lambda **settings: to.fit(BINNED, "histogram", **settings),
+    "draw": lambda **settings: to.draw(BINNED, "reliability", **settings),
+    "power": lambda **settings: to.power(BINNED, "consistency", **settings),
+    "scorer": lambda **settings: to.scorer("ece", **settings),
+}
+
+
+def refused(call: Callable[[], Any]) -> str:
+    """Return the remedy of the error of a call."""
     with pytest.raises(InputError) as refusal:
-        to.measure(y, p, "ece", strategy=["quantile"])
-    assert refusal.value.fix == "Did you mean partition?"
+        call()
+    return refusal.value.fix
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_settings_of_other_libraries_are_answered_with_setting_and_value(verb: str) -> None:
+    call = VERBS[verb]
+    for value in ("quantile", "equal-mass", "equal frequency"):
+        assert refused(lambda: call(strategy=value)) == "Did you mean partition='equal-mass'?"  # noqa: B023
+    assert refused(lambda: call(adaptive=True)) == "Did you mean partition='equal-mass'?"
+    assert refused(lambda: call(strategy=["quantile"])) == "Did you mean partition?"
+    assert refused(lambda: call(n_bins=10)) == "Did you mean bins?"
+    if verb != "power":  # whose seed is an argument of the simulation
+        assert refused(lambda: call(random_state=1)) == "Did you mean rng?"
+    if verb in ("measure", "table", "compare", "by_group", "draw"):
+        assert refused(lambda: call(alpha=0.1)) == "Did you mean level (1 − alpha)?"
+
+
+@pytest.mark.parametrize(
+    ("call", "fix"),
+    [
+        (lambda: to.test(y, p, strategy="quantile"), "to.test(preds, 'consistency', partition='equal-mass')"),
+        (lambda: to.test(y, p, bins=5), "bins is a setting of the test 'consistency'"),
+        (lambda: to.fit(y, p, n_bins=5), "to.fit(preds, 'histogram', bins=…)"),
+        (lambda: to.audit(y, p, strategy="quantile"), "to.measure(preds, 'ece', partition='equal-mass')"),
+        (lambda: to.audit(y, p, lens="binary"), "to.measure(preds, 'ece', lens=…)"),
+        (lambda: to.test(y, p, "static_ece"), "Its test is to.test(preds, 'consistency', statistic='sce')"),
+        (lambda: to.draw(y, p, "cwece"), "to.measure(preds, 'ece', lens='classwise')"),
+        (lambda: to.scorer("ece", sample_weight=1), "scorer(model, X, y, sample_weight=…)"),
+        (lambda: to.table({"m": BINNED}, ["brier"], bins=5), "Known: decomposition"),
+        (lambda: to.table({"m": BINNED}, [to.estimators.ece()], bins=5), "are set on the instance"),
+    ],
+)
+def test_a_setting_that_a_call_lacks_is_answered_with_the_call_that_has_it(call: Callable[[], Any], fix: str) -> None:
+    assert fix in refused(call)
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,33 @@ def test_percent_of_columns_of_probabilities_says_what_to_do(run: Run, folder: P
         ("fit", ["--calibrator", "platt"], "Did you mean --method?"),
         ("draw", ["--plot", "corp"], "Did you mean --diagram?"),
         ("measure", ["--n-boot", "10"], "Did you mean --resamples?"),
+        ("measure", ["--strategy", "quantile"], "Did you mean --partition equal-mass?"),
+        ("test", ["--strategy=quantile"], "Did you mean --partition equal-mass?"),
+        ("groups", ["--group", "g", "--adaptive"], "Did you mean --partition equal-mass?"),
+        ("table", ["--estimator", "ece"], "Did you mean --measure?"),
+        ("test", ["--estimator", "sce"], "Did you mean --statistic?"),
+        ("compare", ["--alpha", "0.1"], "Did you mean --level (1 − alpha)?"),
+        (
+            "audit",
+            ["--strategy", "quantile"],
+            (
+                "Omit it, or use --partition equal-mass of measure or test or groups or compare or table or power or"
+                " draw or fit."
+            ),
+        ),
+        (
+            "test",
+            ["--set", "strategy=quantile"],
+            (
+                "partition is a setting of the test 'consistency': trueodds test FILE --test consistency --partition"
+                " equal-mass."
+            ),
+        ),
+        (
+            "draw",
+            ["--diagram", "cwece", "--out", "x.svg"],
+            "ece is an estimator: trueodds measure FILE --estimator ece --lens classwise.",
+        ),
         ("audit", ["--level", "95"], "It is a fraction: --level 0.95."),
         ("measure", ["ece"], "The estimator is an option: --estimator ece."),
         ("test", ["ks"], "The test is an option: --test ks."),

@@ -119,6 +119,14 @@ def test_no_name_is_taken_for_another_one() -> None:
         ("measure", "CITL", "Did you mean calibration_in_the_large?"),
         ("test", "CITL", "Did you mean cox?"),
         ("test", "log_loss", "log_loss is an estimator: to.measure(preds, 'log_loss')."),
+        (
+            "test",
+            "classwise-ece",
+            (
+                "ece is an estimator: to.measure(preds, 'ece', lens='classwise'). Its test is"
+                " to.test(preds, 'consistency', statistic='ece', lens='classwise')."
+            ),
+        ),
         ("measure", "O:E", "Did you mean o_e?"),
         ("measure", "ICI", "Did you mean ici?"),
         ("measure", "hosmer-lemeshow", "hosmer_lemeshow is a test: to.test(preds, 'hosmer_lemeshow')."),

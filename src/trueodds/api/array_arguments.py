@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import reduce, wraps
 from typing import Any, TypeVar, cast
@@ -12,8 +12,13 @@ import numpy as np
 
 from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError
-from trueodds.core.signatures import argument_error, describe_mismatch, keyword_names, too_many_arguments_error
-from trueodds.core.suggestions import did_you_mean, resolve_synonym
+from trueodds.core.signatures import (
+    add_keyword_hint,
+    argument_error,
+    describe_mismatch,
+    keyword_names,
+    too_many_arguments_error,
+)
 from trueodds.data import arrays
 from trueodds.data.predictions import Predictions
 from trueodds.io.models import is_array, is_model, is_pair, refuse_classifiers
@@ -156,7 +161,7 @@ def _accept_combined_arguments(
             raise
         except InputError as problem:
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
-            restated = arrays.restate_called_order(_add_keyword_hint(problem, settings, keywords), order)
+            restated = arrays.restate_called_order(add_keyword_hint(problem, settings, keywords), order)
             if positional and isinstance(positional[0], Tally):
                 restated = _restate_for_tally(restated)
             if restated is problem:
@@ -176,20 +181,6 @@ def _is_collection_of_methods(x: Any) -> bool:
     methods = list(x.values()) if isinstance(x, Mapping) else x
     is_list = isinstance(methods, (list, tuple, np.ndarray)) and len(methods) > 0
     return is_list and all(map(_is_method_or_model, methods))
-
-
-def _add_keyword_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
-    """Return the error of an unknown setting with the remedy that a keyword of the function may have been meant.
-
-    The error is unchanged if no keyword is similar, or if its own remedy is a better one: a similar setting.
-    """
-    unknown = next((name for name in settings if problem.code == "TO202" and repr(name) in problem.problem), None)
-    if unknown is None:
-        return problem
-    has_no_similar_setting = problem.fix.startswith(("Known", "It has no"))
-    is_synonym_of_keyword = bool(resolve_synonym(unknown, keywords))
-    hint = did_you_mean(unknown, keywords) if has_no_similar_setting or is_synonym_of_keyword else ""
-    return InputError(problem.code, problem.problem, problem.got, hint) if hint else problem
 
 
 # Remedies in errors of rows that were tallied by the call, and what they are if the caller passed a tally.

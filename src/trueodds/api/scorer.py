@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from trueodds.api.arguments import resolve_method
 from trueodds.api.measure import measure
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate
@@ -129,15 +130,10 @@ def scorer(
     >>> bool((cross_val_score(GaussianNB(), X, y, scoring=to.scorer("ece", bins=10)) <= 0).all())
     True
     """
-    if isinstance(estimator, str):
-        ESTIMATORS.make(estimator, settings)
-    elif settings:
-        raise InputError(
-            "TO202",
-            "An instance has its own settings.",
-            ", ".join(settings),
-            "Set them on the instance, or give its name.",
-        )
+    if "sample_weight" in settings:
+        fix = "Pass it with the rows: scorer(model, X, y, sample_weight=…)."
+        raise InputError("TO202", "A scorer is made without data.", "sample_weight", fix)
+    resolve_method(ESTIMATORS, Estimator, estimator, settings)
     if lens is not None:
         as_lens(lens)
     aggregate = check("aggregate", aggregate, Aggregate | None, None)

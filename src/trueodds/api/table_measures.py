@@ -12,7 +12,7 @@ from trueodds.api.arguments import add_seed, resolve_method
 from trueodds.binning.partition_by_name import PARTITION_SETTINGS
 from trueodds.core.errors import InputError, describe
 from trueodds.core.signatures import describe_row_argument
-from trueodds.core.suggestions import resolve_synonym
+from trueodds.core.suggestions import list_names, resolve_synonym, suggest_setting
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators import ESTIMATORS
@@ -110,12 +110,10 @@ def choose_columns(
                 column_label = f"{column_label} ({'default' if lens is None else lens})"
             columns.append(RequestedColumn(column_label, method, lens))
     if unused := [name for name in settings if name not in used]:
-        raise InputError(
-            "TO202",
-            "No named measure of this table has this setting.",
-            ", ".join(unused),
-            describe_row_argument(unused[0]) or "Omit it.",
-        )
+        known = _known_settings([item for _, item in named], settings)
+        fix = describe_row_argument(unused[0]) or suggest_setting(unused[0], settings[unused[0]], known)
+        fix = fix or (list_names(known, as_code=True) if known else "Settings of an instance are set on the instance.")
+        raise InputError("TO202", f"No measure of this table has the setting {unused[0]!r}.", "", fix)
     return columns
 
 
@@ -130,6 +128,15 @@ def _refuse_pair_and_classwise_name(item: Any) -> None:
         raise InputError("TO201", "A measure of a table must be a name or an instance.", describe(item), fix)
     if isinstance(item, str) and resolve_synonym(item, ESTIMATORS.names()) == ["ece with ⟨lens='classwise'⟩"]:
         raise InputError("TO201", "Unknown estimator.", describe(item), fix)
+
+
+def _known_settings(measures: Sequence[Any], settings: Mapping[str, Any]) -> list[str]:
+    """Return the settings that at least one measure has that is given by its name."""
+    names = [item for item in measures if isinstance(item, str) and item in ESTIMATORS]
+    known = {
+        name: None for item in names for name in ESTIMATORS.settings_of(item) if _setting_applies(item, name, settings)
+    }
+    return list(known)
 
 
 def _setting_applies(estimator: str, setting: str, settings: Mapping[str, Any]) -> bool:

@@ -67,6 +67,8 @@ CALIBRATORS = Registry(
         "prior_shift": ("label shift", "prior correction", "prior probability shift"),
         "identity": ("uncalibrated", "no calibration"),
     },
+    # For the hint in the error on a setting that a calibrator does not have.
+    method_of_setting=dict.fromkeys(("bins", "partition"), "histogram"),
     titles={
         "temperature": "temperature scaling",
         "ensemble_temperature": "ensemble temperature scaling",

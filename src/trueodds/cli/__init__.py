@@ -15,7 +15,7 @@ from trueodds.cli.answers import answers
 from trueodds.cli.audit import audit
 from trueodds.cli.compare import compare
 from trueodds.cli.draw import draw
-from trueodds.cli.errors import EXIT_INVALID_INPUT, as_input_error, convert_usage_error, print_error
+from trueodds.cli.errors import ARGUMENTS_KEY, EXIT_INVALID_INPUT, as_input_error, convert_usage_error, print_error
 from trueodds.cli.groups import complete_crossings, groups
 from trueodds.cli.inference import measure, power, test
 from trueodds.cli.lookup import explain, list_names
@@ -86,6 +86,7 @@ class CommandGroup(click.Group):
                 suggest_names(args[0], self.list_commands(ctx)),
             )
         name, command, command_args = super().resolve_command(ctx, complete_crossings(args))
+        ctx.meta[ARGUMENTS_KEY] = tuple(command_args)  # which the parser consumes
         if command is not None:
             refuse_repeated_options(command, ctx, command_args)
         return name, command, command_args

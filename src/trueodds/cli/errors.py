@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+from collections.abc import Sequence
 
 import click
 
@@ -11,12 +13,15 @@ from trueodds.cli import output
 from trueodds.cli.messages import spell_error
 from trueodds.cli.settings import OPTION_OF_SETTING
 from trueodds.core.errors import InputError, install_command
-from trueodds.core.suggestions import normalize_name, resolve_synonym
+from trueodds.core.suggestions import name_of_phrase, normalize_name, resolve_synonym, translate_setting
 
 EXIT_INVALID_INPUT = 2  # exit code of invalid input or usage
+ARGUMENTS_KEY = "trueodds.arguments"  # key of the arguments of a command in the `meta` of click's context
 # What other tools and the Python functions call an option.
 _SYNONYMS_OF_OPTION = {
     "--estimator": ("metric", "measure", "score", "scorer", "error"),
+    "--measure": ("estimator", "metric", "score", "scorer", "error"),
+    "--statistic": ("estimator", "metric", "measure", "score", "scorer", "error"),
     "--method": ("calibrator", "recalibrator", "calibration"),
     "--diagram": ("plot", "figure", "chart"),
     "--label": ("target", "truth", "outcome", "y", "y_true"),
@@ -113,43 +118,62 @@ def _suggest_fraction(param: click.Parameter, message: str) -> str | None:
 def _convert_unknown_option(problem: click.NoSuchOption, command: str, fix: str) -> InputError:
     """Convert the error of an unknown option of `command`; `fix` is the remedy if no more specific one is known.
 
-    From the most to the least specific: what to do instead, the commands that have the option, and similar options.
+    From the most to the least specific: what to do instead, the option of this meaning, the commands that have the
+    option or one of its meaning, and options of similar spelling.
     """
-    synonyms, other_commands = _options_with_synonym(problem), _commands_with_option(problem)
-    similar_options = synonyms or list(problem.possibilities or ())  # click's own suggestions are similar in spelling
+    params = problem.ctx.command.params if problem.ctx else []
+    synonyms, other_commands = _options_of_meaning(problem, params), _commands_with_option(problem)
+    similar_options = list(problem.possibilities or ())  # click's own suggestions
     if command == "trueodds apply" and problem.option_name in _UNUSED_RECORD_OPTIONS:
         fix = _UNUSED_RECORD_OPTIONS[problem.option_name]
+    elif synonyms:
+        fix = f"Did you mean {' or '.join(synonyms)}?"
     elif other_commands:
-        fix = f"Omit it, or use {' or '.join(other_commands)}."
+        fix = f"Omit it, or use {other_commands}."
     elif similar_options:
         fix = f"Did you mean {' or '.join(similar_options)}?"
     # A setting without an option of its own is passed by --set, which only commands of methods have.
     may_be_setting = not synonyms and (not other_commands or problem.option_name in OPTION_OF_SETTING.values())
-    if may_be_setting and problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
+    if may_be_setting and any("--set" in param.opts for param in params):
         name = problem.option_name.lstrip("-").replace("-", "_")
         fix += f" Pass a setting of a method as --set {name}=VALUE."
     return InputError("TO601", "Unknown option of this command.", problem.option_name, fix)
 
 
-def _options_with_synonym(problem: click.NoSuchOption) -> list[str]:
-    command = problem.ctx.command if problem.ctx else None
-    options = {opt for param in command.params for opt in param.opts if opt.startswith("--")} if command else set()
+def _options_of_meaning(problem: click.NoSuchOption, params: Sequence[click.Parameter]) -> list[str]:
+    """Return those of the options that have the meaning of the unknown one, with its value if that has another name."""
+    option_of_name = {
+        opt.lstrip("-").replace("-", "_"): opt for param in params for opt in param.opts if opt.startswith("--")
+    }
+    arguments = problem.ctx.meta.get(ARGUMENTS_KEY, []) if problem.ctx else []
+    following = [after for arg, after in itertools.pairwise(arguments) if arg == problem.option_name]
+    values = [arg.partition("=")[2] for arg in arguments if arg.startswith(f"{problem.option_name}=")] + following
+    for value in (*values, True):
+        if setting_and_value := translate_setting(problem.option_name, value, option_of_name):
+            return [f"⟨{setting_and_value}⟩"]
     word = normalize_name(problem.option_name)
     synonyms = [
         option
         for option, synonym_words in _SYNONYMS_OF_OPTION.items()
-        if word in map(normalize_name, synonym_words) and option in options
+        if word in map(normalize_name, synonym_words) and option in option_of_name.values()
     ]
-    option_of_name = {option.lstrip("-").replace("-", "_"): option for option in options}
-    synonyms += [
-        option_of_name[name] for name in resolve_synonym(problem.option_name, option_of_name) if name in option_of_name
-    ]
+    for phrase in resolve_synonym(problem.option_name, option_of_name):
+        name = name_of_phrase(phrase)
+        synonyms.append(option_of_name[name] + phrase.removeprefix(name))
     return list(dict.fromkeys(synonyms))
 
 
-def _commands_with_option(problem: click.NoSuchOption) -> list[str]:
+def _commands_with_option(problem: click.NoSuchOption) -> str:
+    """Return the other commands that have an unknown option, or the option of its meaning and the commands with it."""
     root = problem.ctx.find_root().command if problem.ctx else None
     commands = root.commands if isinstance(root, click.Group) else {}
-    return [
+    names = [
         name for name, command in commands.items() if any(problem.option_name in param.opts for param in command.params)
     ]
+    if names:
+        return " or ".join(names)
+    commands_of_options: dict[str, list[str]] = {}
+    for name, command in commands.items():
+        if options := _options_of_meaning(problem, command.params):
+            commands_of_options.setdefault(" or ".join(options), []).append(name)
+    return " or ".join(f"{options} of {' or '.join(names)}" for options, names in commands_of_options.items())

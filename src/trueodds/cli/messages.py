@@ -33,7 +33,7 @@ _DIAGRAM_SETTINGS = ("style", "bars", "simultaneous")
 _METHOD_SETTINGS = (*_DIAGRAM_SETTINGS, "min_count", "folds", "share", "simulations", "distortion", "direction")
 _METHOD_OPTIONS = {"measure": "--estimator", "test": "--test", "fit": "--method", "draw": "--diagram"}
 _ARGUMENT_PATTERN = re.compile(r"(\w+)(?:=(.*))?", re.DOTALL)
-_METHOD_CALL_PATTERN = re.compile(r"to\.(measure|test|fit|draw)\(preds, '(\w+)'((?:, \w+='[^']*')*)\)")
+_METHOD_CALL_PATTERN = re.compile(r"to\.(measure|test|fit|draw)\(preds, '(\w+)'((?:, \w+=(?:'[^']*'|…))*)\)")
 _SHELL_WORD_PATTERN = re.compile(r"[\w.:%+-]+")  # what a shell takes without quotes
 # Code that is no argument, and its counterpart on the command line.
 _COUNTERPARTS = {

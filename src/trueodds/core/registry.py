@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -150,7 +151,11 @@ class Registry:
             if phrases := suggestions.resolve_synonym(word, registry.names()):
                 name = suggestions.name_of_phrase(phrases[0])
                 article = "an" if kind[0] in "aeiou" else "a"
-                return f"{name} is {article} {kind}: to.{family.function}(preds, {name!r})."
+                setting = "".join(f", {code}" for code in re.findall("⟨(.*?)⟩", phrases[0]))
+                fix = f"{name} is {article} {kind}: ⟨to.{family.function}(preds, {name!r}{setting})⟩."
+                is_statistic = self.kind == "test" and kind == "estimator" and not trait_of_estimator(name, "is_score")
+                test_call = f"to.test(preds, 'consistency', statistic={name!r}{setting})"
+                return f"{fix} Its test is ⟨{test_call}⟩." if is_statistic else fix
         return suggestions.explain_unrelated_measure(word) or suggest_names(word, self._table)
 
     def has_setting(self, name: str, setting: str) -> bool:
@@ -173,13 +178,22 @@ class Registry:
         """Return the error of a setting that a method does not have, with the most similar one."""
         quoted = f"'⟨{setting}⟩'" if setting.isidentifier() else repr(setting)
         problem = f"The {self.kind} {name} has no setting {quoted}."
-        fix = suggestions.suggest_setting_with_value(setting, value, known)
-        fix = fix or suggestions.did_you_mean(setting, known, as_code=True)
-        if not fix and (near_settings := suggestions.find_near_names(setting, self._method_of_setting)):
-            fix = f"{near_settings[0]} is a setting of the {self.kind} {self._method_of_setting[near_settings[0]]!r}."
+        fix = suggestions.suggest_setting(setting, value, known) or self._suggest_method_with_setting(setting, value)
         return InputError(
             "TO202", problem, "", fix or (list_names(known, as_code=True) if known else ("It has no settings."))
         )
+
+    def _suggest_method_with_setting(self, setting: str, value: Any) -> str:
+        """Return the call of another method that has a setting; empty if `method_of_setting` does not name one."""
+        assigned = suggestions.translate_setting(setting, value, self._method_of_setting)
+        if not assigned and (near_settings := suggestions.find_near_names(setting, self._method_of_setting)):
+            assigned = f"{near_settings[0]}=…"
+        if not assigned:
+            return ""
+        name = assigned.partition("=")[0]
+        method = self._method_of_setting[name]
+        call = f"to.{METHOD_FAMILIES[self.kind].function}(preds, {method!r}, {assigned})"
+        return f"{name} is a setting of the {self.kind} {method!r}: ⟨{call}⟩."
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """Create the method with its settings; an unknown setting raises an InputError that lists similar names."""

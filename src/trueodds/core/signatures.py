@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 
 from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError
-from trueodds.core.registry import call_by_name
-from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
+from trueodds.core.registry import METHOD_FAMILIES, call_by_name
+from trueodds.core.suggestions import list_names, resolve_synonym, suggest_setting, translate_setting
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,7 +55,7 @@ def checks_arguments(function: F) -> F:
     """
     insert_shared_parameters(function)
     signature = inspect.signature(function)
-    name = function.__qualname__.removesuffix(".__init__")
+    name, names = function.__qualname__.removesuffix(".__init__"), keyword_names(signature.parameters.values())
 
     @wraps(function)
     def checked_function(*args: Any, **keywords: Any) -> Any:
@@ -65,6 +65,10 @@ def checks_arguments(function: F) -> F:
             if mismatch := describe_mismatch(signature, args, keywords):
                 raise argument_error(name, signature, args, keywords, mismatch) from None
             raise
+        except InputError as problem:
+            if (restated := add_keyword_hint(problem, keywords, names)) is problem:
+                raise
+            raise restated from None
 
     return cast(F, checked_function)
 
@@ -138,7 +142,7 @@ def argument_error(
     n_bound = len(signature.parameters) - len(parameters)  # 1 if the first argument is the object or class
     unknown = [key for key in keywords if key not in keyword_names(parameters.values())]
     if unknown and not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return unknown_argument_error(name, unknown[0], keyword_names(parameters.values()))
+        return _unknown_argument_error(name, unknown[0], keywords[unknown[0]], keyword_names(parameters.values()))
     positional_names = [
         key
         for key, parameter in parameters.items()
@@ -167,13 +171,41 @@ def keyword_names(parameters: Any) -> list[str]:
     ]
 
 
-def unknown_argument_error(name: str, argument: str, known: Sequence[str]) -> InputError:
-    """Return the error of a keyword that a function does not have, with the one that may be meant."""
+def _unknown_argument_error(name: str, argument: str, value: Any, known: Sequence[str]) -> InputError:
+    """Return the error of a keyword that a function does not have, with the one that may be meant.
+
+    A setting of an estimator is referred to `measure`, which is how `audit` is called with the number of bins.
+    """
     argument = argument[:80]
     makes_predictions = name.startswith(("Predictions", "read")) and argument in _READING_ARGUMENTS
     hint = None if makes_predictions or resolve_synonym(argument, known) else describe_row_argument(argument)
-    fix = hint or did_you_mean(argument, known) or (list_names(known) if known else "It takes no keywords.")
+    fix = hint or suggest_setting(argument, value, known) or _suggest_measure(argument, value)
+    fix = fix or (list_names(known) if known else "It takes no keywords.")
     return InputError("TO202", f"{name} has no argument {argument!r}.", "", fix)
+
+
+def _suggest_measure(argument: str, value: Any) -> str:
+    """Return the call of `measure` that takes a setting of the binned error, or a lens; empty for any other name."""
+    settings = ("lens", *METHOD_FAMILIES["estimator"].load_registry().settings_of("ece"))
+    names = resolve_synonym(argument, settings)
+    assigned = translate_setting(argument, value, settings) or "".join(f"{name}=…" for name in names[:1])
+    return f"That is a setting of ⟨to.measure(preds, 'ece', {assigned})⟩." if assigned else ""
+
+
+def add_keyword_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
+    """Return the error of an unknown setting with the remedy that a keyword of the function may have been meant.
+
+    The error is unchanged if no keyword is similar, or if its own remedy is a better one: a similar setting.
+    """
+    unknown = next((name for name in settings if problem.code == "TO202" and repr(name) in problem.problem), None)
+    if unknown is None:
+        return problem
+    has_no_similar_setting = problem.fix.startswith(("Known", "It has no"))
+    is_synonym_of_keyword = bool(resolve_synonym(unknown, keywords))
+    hint = (
+        suggest_setting(unknown, settings[unknown], keywords) if has_no_similar_setting or is_synonym_of_keyword else ""
+    )
+    return InputError(problem.code, problem.problem, problem.got, hint) if hint else problem
 
 
 def too_many_arguments_error(

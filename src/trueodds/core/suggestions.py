@@ -14,11 +14,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 _SYNONYMS_OF_SETTING: dict[str, tuple[str, ...]] = {
     "equal-mass": ("quantile", "adaptive", "equal frequency", "equal count", "uniform mass"),
     "uniform": ("equal width", "uniform width"),
-    "partition": ("strategy", "binning"),
+    "partition": ("strategy", "binning", "scheme", "binning scheme", "binning strategy", "bin type"),
     "bins": ("n bins", "num bins", "nbins"),
     "order": ("norm",),
     "resamples": ("n bootstrap", "n boot", "n bootstraps", "n resamples", "bootstraps"),
     "level": ("confidence level", "conf level"),
+    "level (1 − alpha)": ("alpha", "significance level"),
     "min_prob": ("eps", "epsilon", "floor"),
     "weight": ("sample weight",),
     "sample_weight": ("weight",),
@@ -29,7 +30,8 @@ _SYNONYMS_OF_SETTING: dict[str, tuple[str, ...]] = {
     "rng": ("seed", "random state", "random seed"),
 }
 
-# Settings of which users of other libraries write the values under other names too, as in strategy="quantile".
+# Settings of which users of other libraries write the values under other names too, as in strategy="quantile", or as a
+# setting of their own, as in adaptive=True.
 _VALUES_OF_SETTING = {"partition": ("equal-mass", "uniform")}
 
 _DISCRIMINATION_TEXT = (
@@ -117,19 +119,33 @@ def did_you_mean(word: str, known: Iterable[str], *, as_code: bool = False) -> s
     return f"Did you mean {' or '.join(_mark(near_names, as_code))}?" if near_names else ""
 
 
-def suggest_setting_with_value(word: str, value: object, known: Collection[str]) -> str:
-    """Return a question that suggests a setting and its value, if both words are those of other libraries; else "".
+def suggest_setting(word: str, value: object, known: Collection[str]) -> str:
+    """Return a question that suggests a known setting, and its value if the value is one of another library; else "".
 
-    >>> suggest_setting_with_value("strategy", "quantile", ["bins", "partition"])
-    "Did you mean ⟨partition='equal-mass'⟩?"
-    >>> suggest_setting_with_value("strategy", 3, ["bins", "partition"])
-    ''
+    >>> suggest_setting("strategy", "quantile", ["bins", "partition"]), suggest_setting("n_bins", 10, ["bins"])
+    ("Did you mean ⟨partition='equal-mass'⟩?", 'Did you mean ⟨bins⟩?')
     """
-    settings = resolve_synonym(word, known)
-    if len(settings) != 1 or not isinstance(value, str):
-        return ""
-    values = resolve_synonym(value, _VALUES_OF_SETTING.get(settings[0], ()))
-    return f"Did you mean ⟨{settings[0]}={values[0]!r}⟩?" if len(values) == 1 else ""
+    if setting_and_value := translate_setting(word, value, known):
+        return f"Did you mean ⟨{setting_and_value}⟩?"
+    return did_you_mean(word, known, as_code=True)
+
+
+def translate_setting(word: str, value: object, known: Collection[str]) -> str:
+    """Return the code of a known setting and its value, if both words are those of other libraries; else "".
+
+    >>> translate_setting("strategy", "quantile", ["bins", "partition"])
+    "partition='equal-mass'"
+    >>> translate_setting("adaptive", True, ["bins", "partition"]), translate_setting("strategy", 3, ["partition"])
+    ("partition='equal-mass'", '')
+    """
+    settings = resolve_synonym(word, known) if isinstance(value, str) else []
+    if value is True:
+        settings, value = [name for name in _VALUES_OF_SETTING if name in known], word
+    for setting in settings:
+        values = resolve_synonym(str(value), _VALUES_OF_SETTING.get(setting, ()))
+        if len(values) == 1:
+            return f"{setting}={values[0]!r}"
+    return ""
 
 
 def find_near_names(word: str, known: Iterable[str]) -> list[str]:

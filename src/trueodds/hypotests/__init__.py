@@ -36,7 +36,9 @@ TESTS = Registry(
         "giviti": ("giviti test",),
     },
     # For the hint in the error on a setting that a test does not have.
-    method_of_setting=dict.fromkeys(("statistic", "aggregate", "redraw"), "consistency"),
+    method_of_setting=dict.fromkeys(
+        ("statistic", "aggregate", "redraw", "bins", "partition", "min_size"), "consistency"
+    ),
 )  # fmt: skip
 
 TESTS.publish(__name__)

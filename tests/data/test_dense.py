@@ -118,3 +118,12 @@ def test_the_first_bad_value_is_shown_in_its_image_though_pixels_before_it_were_
     P[2, 1, 3] = 0.5
     with pytest.raises(InputError, match=r"TO104.*1\.5 in image 2, position \(1, 3\)"):
         Predictions.from_dense(y, P, axis=-1, ignore=255)
+
+
+def test_several_labels_of_a_place_are_labels_of_their_own():
+    # Without an axis of classes the arrays have the same shape, too; only labels and probabilities that both sum to 1
+    # along it look one-hot.
+    y, P = images()
+    two_of_three = 1 - np.eye(3)[y]
+    assert Predictions.from_dense(two_of_three, (1 - P) / 2, axis=-1).k == 2
+    assert Predictions.from_dense(np.eye(3)[y], P**2, axis=-1).k == 2

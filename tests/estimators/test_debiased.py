@@ -449,3 +449,13 @@ def test_the_note_on_finer_bins_states_a_larger_error_than_the_estimate():
                 assert int(n_finer_bins) == 4 * int(n_bins)
                 n_noted += 1
     assert n_noted >= 10  # 0.71 of 200 other data sets, so fewer of 30 have a probability below 0.0001
+
+
+def test_the_variance_of_the_gap_of_a_bin_is_that_of_its_residuals_but_not_below_the_binomial_one():
+    # One event in four rows. The variance is that of the mean residual, (Σr² - n·gap²)/n², but at least the binomial one,
+    # Σp(1 - p)/n², which is the larger one for p = 0.5.
+    y = np.array([1, 0, 0, 0])
+    expected = {0.1: (0.84 - 4 * 0.15**2) / 16, 0.5: 4 * 0.25 / 16}
+    for p, variance in expected.items():
+        view = as_lens("positive").views(Predictions(y, np.full(4, p)))[0]
+        assert debiased._gap_variance(view.binned(ONE.fit(view))) == pytest.approx([variance], rel=1e-12)

@@ -9,7 +9,7 @@ from tests.data.refused import refused
 from trueodds.core.errors import InputError
 from trueodds.hypotests import TESTS
 from trueodds.hypotests._power import simulation as simulated
-from trueodds.hypotests._power.power import find_root, power_limits
+from trueodds.hypotests._power.power import find_root, power_limits, rows_from_sqrt
 from trueodds.hypotests._power.simulation import Distortion, Population, SimulatedPower
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.omnibus import Omnibus
@@ -433,3 +433,10 @@ def test_independent_labels_need_a_null_draw_for_each_of_them():
     preds = to.Predictions.from_multilabel((rng.random(p.shape) < p).astype(int), p)
     with refused("TO203", fix="at least 399."):
         to.power(preds, effect=0.1, simulations=20, resamples=199)
+
+
+def test_a_root_that_rounding_has_raised_is_the_same_number_of_rows():
+    for n in (5, 6, 7, 10, 99, 1000, 123_457, 10**6):
+        assert rows_from_sqrt(n**0.5) == rows_from_sqrt(np.nextafter(n**0.5, np.inf)) == n
+    assert rows_from_sqrt(10.001) == 101  # a part of a row is a row
+    assert rows_from_sqrt(1.0) == 5

@@ -27,7 +27,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.reports.audit_sections import AuditPeople
 from trueodds.reports.html import audit_page as page
 from trueodds.reports.text import terminal, vote_tables
-from trueodds.reports.vote_comparison import compare_with_votes, select_furthest_rows
+from trueodds.reports.vote_comparison import VoteNullDistribution, compare_with_votes, select_furthest_rows
 
 
 def crowd(n: int = 200, k: int = 3, votes: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -403,3 +403,12 @@ def test_the_command_shows_the_section(tmp_path: Path) -> None:
     assert ran.exit_code == 0
     assert "Each row has the votes of 9 annotators." in " ".join(ran.output.split())
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["people"]["rows"]["n"] == 60
+
+
+@pytest.mark.parametrize(("n_draws", "level"), [(98, 0.05), (99, 0.05), (199, 0.05), (999, 0.01)])
+def test_a_distance_beyond_the_critical_value_is_significant_and_the_value_itself_is_not(n_draws, level):
+    draws = np.random.default_rng(0).permutation(n_draws) / n_draws
+    null = VoteNullDistribution(draws[:, None], draws, {})
+    critical = null.critical_value(draws, level)
+    assert null.pvalue(critical) > level
+    assert null.pvalue(critical + 0.5 / n_draws) <= level

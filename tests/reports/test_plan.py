@@ -8,7 +8,7 @@ import pytest
 
 import trueodds as to
 from tests.reports.example import example, typed
-from trueodds.reports.family_wise_test import RECALIBRATION_WEIGHT
+from trueodds.reports.family_wise_test import GROUP_WEIGHT, RECALIBRATION_WEIGHT, smallest_group_alpha
 
 
 def simulated(n=1500, k=4, temperature=1.0, seed=0, **extra):
@@ -385,3 +385,11 @@ def test_a_vector_lens_of_a_tally_has_no_interval_and_says_why():
     )
     assert estimate.interval is None
     assert "TN201" in [note.code for note in estimate.notes]
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.01])
+def test_the_levels_of_lenses_groups_and_recalibration_add_up_to_alpha(alpha):
+    of_groups, of_recalibration = smallest_group_alpha(alpha), alpha * RECALIBRATION_WEIGHT
+    of_lenses = alpha * (1 - RECALIBRATION_WEIGHT) * (1 - GROUP_WEIGHT)
+    assert 0 < of_groups < alpha
+    assert of_lenses + of_groups + of_recalibration == pytest.approx(alpha, rel=1e-12)

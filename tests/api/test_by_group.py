@@ -158,6 +158,7 @@ def test_too_many_unexamined_groups_for_any_rejection_are_noted():
     assert "TN281" in codes(groups)
 
 
+@pytest.mark.slow
 def test_of_many_groups_fifty_are_compared_with_intervals_for_the_pairs_of_all():
     rng = np.random.default_rng(5)
     group = np.repeat(np.arange(60), 60)

@@ -89,6 +89,7 @@ def test_by_default_enough_draws_are_made_that_one_cell_can_be_significant() -> 
     assert note.endswith("Pass resamples=79.")  # four cells: 4/80 is 5 %
 
 
+@pytest.mark.slow
 def test_the_familywise_error_rate_of_calibrated_cells_is_at_most_the_level() -> None:
     # 60 tables of three models in three segments. At a familywise error rate of 20 %, the number of tables with a
     # rejection is at most Binomial(60, 0.2), whose 99.9 % quantile is 22.

@@ -123,6 +123,7 @@ def test_a_tally_answers_like_the_rows():
     )
 
 
+@pytest.mark.slow
 def test_a_tally_keeps_the_joint_law_of_the_classes():
     # independent draws per class would give size 12 % at K = 2 and 6-7 % above; with the null covariance the
     # rejections at 5 % over 120 data sets are Binomial(120, .05): 0..15 with 99.9 %

@@ -225,6 +225,7 @@ def test_few_clusters_are_assigned_to_folds_several_times_and_the_note_says_so()
     assert counts == [5, 4, 2, 2]
 
 
+@pytest.mark.slow
 def test_results_of_few_clusters_depend_little_on_the_seed(monkeypatch):
     # The variance of means of five assignments is a fifth of that of a single one. The ratio of two variances of ten
     # values each exceeds 3.2 times the true one with a probability of 5 %, and 1 = 5 · 1/5.
@@ -247,6 +248,7 @@ def test_a_rare_or_absent_class_keeps_its_column():
     assert fit(AutoSpec(), Predictions(y, P)).predict_proba(P).shape == (300, 5)
 
 
+@pytest.mark.slow
 def test_copied_clusters_do_not_pass_for_evidence():
     P, y = draw_predictions(40, 2, 1.0, 11)
     cluster = np.repeat(np.arange(40), 25)

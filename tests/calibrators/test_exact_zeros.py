@@ -116,6 +116,7 @@ def test_a_tiny_probability_of_an_observed_class_is_fitted(method):
         assert np.isfinite(to.fit(to.Predictions(y, P), method).predict_proba(P)).all()
 
 
+@pytest.mark.slow
 def test_auto_never_keeps_an_infinite_log_loss_of_a_forest():
     for seed in range(5):
         for k in (2, 4):

@@ -12,6 +12,7 @@ import pytest
 
 import trueodds as to
 from tests.cli.conftest import Run
+from tests.slow_parameters import slow_except
 
 DAY = ("--group", "day")
 
@@ -135,10 +136,10 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def calm_cells(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """60 calibrated cells."""
-    events = np.tile(np.arange(100) < 20, 60)  # in every cell 20 of 100, as predicted
+    """12 calibrated cells."""
+    events = np.tile(np.arange(100) < 20, 12)  # in every cell 20 of 100, as predicted
     frame = pd.DataFrame(
-        {"label": events.astype(int), "pd": 0.2, "ms": np.repeat([f"c{i:02d}" for i in range(60)], 100)}
+        {"label": events.astype(int), "pd": 0.2, "ms": np.repeat([f"c{i:02d}" for i in range(12)], 100)}
     )
     path = tmp_path_factory.mktemp("calm") / "calm.parquet"
     frame.to_parquet(path)
@@ -149,6 +150,7 @@ CELLS = ("--probs", "pd", "--group", "ms")
 RATIO_GATES = ("--fail-on", "o_e[worst].low>1.25", "--fail-on", "o_e[worst].high<0.6")
 
 
+@pytest.mark.slow
 def test_the_smallest_of_66_cells_fails_the_gates(run: Run, cells: str) -> None:
     done = run("groups", cells, *CELLS, "--estimator", "o_e", *RATIO_GATES, "--fail-on", "reject")
     assert done.exit_code == 1
@@ -161,7 +163,7 @@ def test_the_smallest_of_66_cells_fails_the_gates(run: Run, cells: str) -> None:
     assert named.exit_code == 1
 
 
-@pytest.mark.parametrize("mode", ["exact", "tally"])
+@pytest.mark.parametrize("mode", slow_except(["exact", "tally"], ["exact"]))
 def test_the_newest_of_53_weeks_fail_the_gates_of_an_audit(run: Run, folder: Path, mode: str) -> None:
     # 200 rows per week and 60 in the newest two, in which 2.5 times as many events occur as predicted.
     rng, sizes = np.random.default_rng(1), [200] * 51 + [60] * 2
@@ -186,11 +188,11 @@ def test_the_newest_of_53_weeks_fail_the_gates_of_an_audit(run: Run, folder: Pat
 def test_a_gate_on_all_groups_does_not_pass_if_some_were_not_examined(
     run: Run, calm_cells: str, command: str, gate: str
 ) -> None:
-    words = (command, calm_cells, *CELLS, "--resamples", 1999, "--max-groups", 50, "--fail-on", gate)
+    words = (command, calm_cells, *CELLS, "--resamples", 1999, "--max-groups", 10, "--fail-on", gate)
     done = run(*words)
     assert done.exit_code == 2
     assert "error TO612" in done.stderr
-    assert "could not be checked: 10 of 60 groups were not examined." in " ".join(done.stderr.split())
+    assert "could not be checked: 2 of 12 groups were not examined." in " ".join(done.stderr.split())
     accepted = run(*words, "--accept-unexamined")
     assert accepted.exit_code == 0, accepted.stderr
     assert "gate passed" in accepted.stderr
@@ -199,17 +201,17 @@ def test_a_gate_on_all_groups_does_not_pass_if_some_were_not_examined(
 @pytest.mark.parametrize("mode", ["exact", "tally"])
 def test_the_limit_of_an_audit_is_in_its_text_json_and_page(run: Run, calm_cells: str, folder: Path, mode: str) -> None:
     files = ("--json", folder / "a.json", "--html", folder / "a.html")
-    done = run("audit", calm_cells, *CELLS, "--mode", mode, "--max-groups", 50, "--brief", *files)
+    done = run("audit", calm_cells, *CELLS, "--mode", mode, "--max-groups", 10, "--brief", *files)
     report = json.loads((folder / "a.json").read_text(encoding="utf-8"))
-    assert len(report["groups"]) == 50
-    assert len(report["among_groups"]["unexamined"]) == report["verdict"]["unexamined_groups"] == 10
+    assert len(report["groups"]) == 10
+    assert len(report["among_groups"]["unexamined"]) == report["verdict"]["unexamined_groups"] == 2
     names = {group["label"] for group in (*report["groups"], *report["among_groups"]["unexamined"])}
-    assert names == {f"ms=c{i:02d}" for i in range(60)}
+    assert names == {f"ms=c{i:02d}" for i in range(12)}
     text = " ".join(done.stdout.split())
     assert "Inconclusive: " in text
-    assert "10 of 60 groups were not examined" in text
-    assert "Groups examined 50 of 60 (not examined: " in text
-    assert "50 of 60" in (folder / "a.html").read_text(encoding="utf-8")
+    assert "2 of 12 groups were not examined" in text
+    assert "Groups examined 10 of 12 (not examined: " in text
+    assert "10 of 12" in (folder / "a.html").read_text(encoding="utf-8")
 
 
 def test_an_examined_group_that_fails_a_gate_fails_it_whatever_the_others_are(run: Run, cells: str) -> None:
@@ -224,7 +226,7 @@ def test_an_examined_group_that_fails_a_gate_fails_it_whatever_the_others_are(ru
 @pytest.mark.parametrize("command", ["groups", "audit"])
 def test_a_group_that_exists_and_was_not_examined_is_named_as_such(run: Run, calm_cells: str, command: str) -> None:
     words = (command, calm_cells, *CELLS, "--max-groups", 1, "--resamples", 999)
-    gates = ("--fail-on", "ece[ms=c59].low>0.4")
+    gates = ("--fail-on", "ece[ms=c11].low>0.4")
     done = run(*words, *gates)
     assert done.exit_code == 2
     message = " ".join(done.stderr.split())
@@ -274,6 +276,7 @@ def many_groups(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_group_more_extreme_than_all_its_draws_never_passes(run: Run, many_groups: str) -> None:
     words = ("groups", many_groups, "--probs", "p_1", "--group", "site", "--fail-on", "reject", "--interval", "none")
     reduced = run(*words, "--resamples", 999)

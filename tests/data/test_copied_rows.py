@@ -158,6 +158,7 @@ def test_a_class_that_was_oversampled_is_noted():
     assert codes_of(to.Predictions(y[rows], p[rows])) == ["TN144"]
 
 
+@pytest.mark.slow
 def test_the_copies_of_a_case_are_in_one_fold():
     # With a random fold per row, maps are evaluated on copies of the rows that they were fitted to: of 20 calibrated
     # sets with five copies, about all would be confirmed. Under the null hypothesis 4 have a probability of 1.6 %.

@@ -163,6 +163,7 @@ def test_a_number_of_columns_can_be_chosen(models: dict[str, to.Predictions]) ->
             to.draw(models if isinstance(diagrams, list) else models["a"], diagrams, ncols=value)
 
 
+@pytest.mark.slow
 def test_a_grid_for_a_column_of_a_paper_wraps_to_its_width(models: dict[str, to.Predictions], tmp_path: Path) -> None:
     grid = to.draw({f"m{i}": models["a"] for i in range(6)}, ["reliability"])
     grid.save(tmp_path / "column.pdf", style="paper", width="column")

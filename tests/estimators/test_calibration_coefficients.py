@@ -83,6 +83,7 @@ def test_log_odds_stay_those_of_the_logits() -> None:
 # One number and one interval
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clusters", [None, 25])
 def test_measure_audit_test_groups_and_table_agree(clusters: int | None) -> None:
     y, p = cohort()
@@ -102,6 +103,7 @@ def test_measure_audit_test_groups_and_table_agree(clusters: int | None) -> None
         assert interval.method == ("normal" if clusters is None else "t")
 
 
+@pytest.mark.slow
 def test_the_audit_of_several_classes_and_of_confidences_has_the_slope_of_measure() -> None:
     y, P = three_classes()
     confidences = Predictions.from_confidence(P.max(axis=1), P.argmax(axis=1) == y)
@@ -266,6 +268,7 @@ def test_independent_samples_add_their_variances() -> None:
     assert comparison.interval.high == pytest.approx(second.value - first.value + margin)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_intervals_of_paired_differences_cover(classes: int) -> None:
     # The slope of log odds c times as large is s/c, so the true difference of the slopes s and s/1.5 is s/3. Other

@@ -452,8 +452,8 @@ def test_the_note_on_finer_bins_states_a_larger_error_than_the_estimate():
 
 
 def test_the_variance_of_the_gap_of_a_bin_is_that_of_its_residuals_but_not_below_the_binomial_one():
-    # One event in four rows. The variance is that of the mean residual, (Σr² - n·gap²)/n², but at least the binomial one,
-    # Σp(1 - p)/n², which is the larger one for p = 0.5.
+    # One event in four rows. The variance is that of the mean residual, (Σr² - n·gap²)/n², but at least the binomial
+    # one, Σp(1 - p)/n², which is the larger one for p = 0.5.
     y = np.array([1, 0, 0, 0])
     expected = {0.1: (0.84 - 4 * 0.15**2) / 16, 0.5: 4 * 0.25 / 16}
     for p, variance in expected.items():

@@ -60,6 +60,7 @@ def test_calibrated_rare_votes_are_rejected_at_the_level(test: str, concentratio
     assert rate_is_at_level((p <= 0.05 for p in pvalues), 0.05, excluded=0.14)
 
 
+@pytest.mark.slow
 def test_groups_of_calibrated_rare_votes_are_not_called_miscalibrated() -> None:
     results = (to.by_group(rare_votes(seed), "ece", resamples=99) for seed in range(100))
     has_errors = (any(group.status == "miscalibrated" for group in result.groups) for result in results)

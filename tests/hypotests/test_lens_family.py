@@ -60,6 +60,7 @@ def test_one_lens_stays_the_default_where_there_is_only_one():
     assert (verdict.lens, "confidence_only" in verdict.settings) == ("confidence", False)
 
 
+@pytest.mark.slow
 def test_a_test_of_the_confidence_alone_says_so_unless_it_was_requested():
     preds = calibrated(3)
     for result in (

@@ -182,6 +182,7 @@ def test_untested_hypotheses_count_with_their_number_times_p():
     assert JointDraws(np.array([-1.0]), draws, n_untested=2).adjusted.tolist() == [1.0]
 
 
+@pytest.mark.slow
 def test_the_level_holds_over_all_hypotheses_if_the_data_select_those_that_are_tested():
     # Of 20 true hypotheses, the 4 largest statistics are tested: the hardest selection. Rejections at 5 % are at most
     # Binomial(1000, .05). If the others did not count, they would be far more.

@@ -106,6 +106,7 @@ def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str) ->
     assert n_answers >= 3, "what refuses nearly everything judges nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_except(TESTS.names(), ["omnibus", "spiegelhalter", "cox"]))
 def test_a_p_value_of_the_worst_data_is_a_number_or_has_a_note(name: str) -> None:
     options = {"resamples": 19} if TESTS.has_setting(name, "resamples") else {}

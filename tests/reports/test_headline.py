@@ -41,6 +41,7 @@ def test_twice_as_many_events_as_predicted_open_the_verdict_although_the_slope_i
     assert re.match(words, report.verdict["sentence"])
 
 
+@pytest.mark.slow
 def test_a_slope_that_contradicts_the_mean_confidence_is_stated_in_the_same_sentence() -> None:
     # The true probabilities are less extreme than predicted, except that the predicted class occurs more often.
     rng = np.random.default_rng(2)
@@ -154,6 +155,7 @@ def test_the_caption_of_the_correction_counts_the_bins_outside_their_bars() -> N
     assert "comes from a map fitted and chosen without that row" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["binary", "classes", "confidence"])
 def test_no_quoted_bin_contradicts_the_word_for_the_direction(kind: str) -> None:
     # The true log odds are a slope times the stated ones, centered so that the mean prediction is about right: of two

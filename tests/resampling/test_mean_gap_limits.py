@@ -26,6 +26,7 @@ def limits_of_mean_gap(data, **settings):
     return max(0.0, interval.low, -interval.high), max(-interval.low, interval.high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ERRORS)
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
 def test_no_interval_is_below_that_of_the_mean_gap(name, level):
@@ -78,6 +79,7 @@ def test_groups_keep_the_order_of_the_limits():
         assert error.estimate.interval.low >= low - 1e-12
 
 
+@pytest.mark.slow
 def test_an_audit_keeps_the_order_of_the_limits_where_no_test_rejects():
     # The mean gap excludes 0 in some of these sets although the test does not reject. There the interval of the error
     # was extended to 0.

@@ -64,6 +64,7 @@ def test_more_bins_raise_the_floor_of_a_calibrated_net(out, study):
         assert float(r["ECE"]) <= float(r["root mean square"]) + 1e-12 <= float(r["worst bin"]) + 2e-12
 
 
+@pytest.mark.slow
 def test_what_has_no_setting_does_not_move(study):
     rows = {row["estimator"]: row for table in study.also if table.name == "binning.steady" for row in table.rows}
     assert tuple(rows) == tuple(ESTIMATOR_SETTINGS)

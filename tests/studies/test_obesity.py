@@ -239,6 +239,7 @@ def test_what_was_measured_is_kept_and_not_measured_again(tmp_path):
     assert json.dumps(split_tables.method_table(rows)) == json.dumps(split_tables.method_table(first))
 
 
+@pytest.mark.slow
 def test_the_folder_holds_tables_rows_of_each_split_and_a_picture(quick):
     _, where = quick
     names = {path.name for path in where.iterdir()}

@@ -88,6 +88,7 @@ def test_the_printed_ece_is_the_sum_of_rounded_terms_and_ours_is_not(study_run):
     assert ours(study_run[0], "nine samples", "ECE, 5 bins, each bin's term rounded first") == PRINTED_ECE
 
 
+@pytest.mark.slow
 def test_what_chance_makes_of_the_nine_samples_is_what_all_512_outcomes_say(study_run):
     # Every outcome by its probability, in plain loops; 999 draws are within 4 standard errors of it.
     cells = [np.flatnonzero((CONFIDENCE > b / BINS) & (CONFIDENCE <= (b + 1) / BINS)) for b in range(BINS)]

@@ -271,6 +271,7 @@ def test_a_frequency_weight_of_two_is_two_rows() -> None:
     assert (one.difference, one.pvalue) == pytest.approx((other.difference, other.pvalue))
 
 
+@pytest.mark.slow
 def test_every_estimator_compares() -> None:
     rng = np.random.default_rng(0)
     P, Q = rng.dirichlet(np.ones(3), (2, 80))

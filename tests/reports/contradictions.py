@@ -25,7 +25,7 @@ from trueodds.reports.text import data_and_settings, group_tables, recalibration
 from trueodds.reports.text.decision_regret_tables import regret_lines
 from trueodds.reports.text.summary import SummaryLine, summary_lines
 from trueodds.reports.text.terminal import render_brief, render_text
-from trueodds.reports.text.verdict_sentence import judge
+from trueodds.reports.text.verdict_sentence import MAX_HEADLINE_LENGTH, judge
 
 KINDS = ("binary", "binary", "binary", "classes", "classes", "confidence", "votes", "multilabel")
 LEVELS = ("too high", "too low", "overconfident", "underconfident")
@@ -191,6 +191,8 @@ def _verdict(forms: Forms) -> Iterator[str]:
     openings = {"Inconclusive:", "Miscalibrated:", *OPENINGS.values(), "Reversed", *directions, opening}
     if [word for word in openings if word in forms.headline] != [opening]:
         yield f"the opening is not {opening}"
+    if len(forms.headline) > MAX_HEADLINE_LENGTH:
+        yield f"the headline has {len(forms.headline)} characters"
     spread = verdict["spread"]
     if (state in SPREADS or state == "reversed") and spread != state:
         yield f"the state {state} beside the spread {spread}"

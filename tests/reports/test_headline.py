@@ -19,7 +19,7 @@ from trueodds.reports.text import result_tables
 from trueodds.reports.text.recalibration import describe_changed_classes
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
-from trueodds.reports.text.verdict_sentence import describe_recalibration
+from trueodds.reports.text.verdict_sentence import MAX_HEADLINE_LENGTH, describe_recalibration
 
 
 def simulated(slope: float, shift: float, mean: float, n: int = 3000, seed: int = 0, **extra: Any) -> to.Predictions:
@@ -51,10 +51,11 @@ def test_a_slope_that_contradicts_the_mean_confidence_is_stated_in_the_same_sent
     report = to.audit(y, predicted, resamples=199)
     slope = report.to_dict()["standard_measures"][1]
     assert slope["interval"]["high"] < 1
-    words = (
-        rf"Underconfident, yet as a whole slightly too extreme \(slope {slope['value']:.2f}, 95 % CI .*\): predicts "
-    )
+    words = rf"Underconfident, yet as a whole slightly too extreme \(slope {slope['value']:.2f}, 95 % CI .*?\)\. "
     assert re.match(words, report.verdict["sentence"])
+    # Two lines have no room for the means, which come first below them.
+    assert len(report.verdict["sentence"]) <= MAX_HEADLINE_LENGTH
+    assert report.verdict["details"].startswith("Predicts ")
 
 
 def test_the_headline_has_one_sentence_and_one_on_the_recalibration() -> None:

@@ -26,7 +26,7 @@ def test_a_reversed_column_is_reversed_and_not_overconfident(swapped: to.Audit) 
     assert sentence.startswith(
         "The columns of the classes seem to be in a different order than the labels. Reversed (slope −1.0"
     )
-    assert "): higher predicted probabilities go with lower event rates." in sentence
+    assert swapped.verdict["details"].startswith("Higher predicted probabilities go with lower event rates. ")
     assert "extreme" not in sentence
     valid(swapped.to_dict(), "audit")
 
@@ -51,7 +51,7 @@ def test_permuted_classes_and_reversed_confidences_have_their_own_words() -> Non
     y = (P.cumsum(axis=1) > rng.random((1500, 1))).argmax(axis=1)
     permuted = to.audit(y, P[:, [1, 2, 0]], resamples=199).verdict
     assert permuted["state"] == "reversed"
-    assert "classes with higher predicted probabilities are observed less often" in permuted["sentence"]
+    assert permuted["details"].startswith("Classes with higher predicted probabilities are observed less often. ")
     c = rng.uniform(0.05, 0.95, 1500)
     confidence = to.audit(to.Predictions.from_confidence(c, rng.random(1500) > c), resamples=199).verdict
     assert confidence["state"] == "reversed"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.confirm_gain import GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, PROCEDURE, TRAINING_ROWS
@@ -17,6 +19,7 @@ from trueodds.core.formatting import (
     with_minus_signs,
 )
 from trueodds.core.printable import to_printable
+from trueodds.diagrams._style.formatting import capitalize_first
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import (
     NOT_ATTEMPTED,
@@ -63,21 +66,53 @@ def _describe_evidence(audit: AuditResult) -> str:
     return f"family-wise p {format_number(verdict.pvalue)} {sign} {format_number(verdict.alpha)}"
 
 
+# Two lines of the page at a width of 1280 pixels, also in a wide font.
+MAX_HEADLINE_LENGTH = 180
+
+
 def verdict_sentence(audit: AuditResult) -> str:
     """Return the headline: what was found and how large it is, level before spread, and what to do.
 
-    Data that look wrong come first.
+    Data that look wrong come first. What is too long for two lines is left to `verdict_details`.
     """
-    recalibration = describe_recalibration(audit.recalibration, audit.data)
-    return _join(_implausible_data_sentence(audit), _calibration_sentence(audit), recalibration)
+    return _compose_headline(audit).text
 
 
 def verdict_details(audit: AuditResult) -> str:
     """Return the sentences below the headline: the evidence, an example, and on what the recalibration rests.
 
-    The evidence are the test, the miscalibrated groups, and observed outcomes of predicted probability 0.
+    They begin with what the headline leaves out. The evidence are the test, the miscalibrated groups, and observed
+    outcomes of predicted probability 0.
     """
-    return _join(_evidence_sentence(audit), _example_sentence(audit), _describe_confirmation(audit.recalibration))
+    left_out = _compose_headline(audit).left_out
+    # The sentences on miscalibrated bins already have an example.
+    example = "" if "Example: " in left_out else _example_sentence(audit)
+    return _join(left_out, _evidence_sentence(audit), example, _describe_confirmation(audit.recalibration))
+
+
+class _Wording(NamedTuple):
+    """A sentence of the headline, and the sentences that state what it leaves out."""
+
+    text: str
+    left_out: str = ""
+
+
+def _compose_headline(audit: AuditResult) -> _Wording:
+    """Return the headline that leaves out least among those of at most `MAX_HEADLINE_LENGTH` characters."""
+    data = _implausible_data_sentence(audit)
+    calibration = [_Wording(_calibration_sentence(audit)), *_shorter_calibration_sentences(audit)]
+    recalibration = _recalibration_wordings(audit.recalibration, audit.data)
+    if data and recalibration[0].text:  # rows that look wrong are to be replaced first
+        recalibration.append(_Wording("", recalibration[0].text))
+    pairs = sorted(
+        product(enumerate(calibration), enumerate(recalibration)), key=lambda pair: (pair[0][0] + pair[1][0], pair[0])
+    )
+    headlines = [
+        _Wording(_join(data, first.text, second.text), _join(first.left_out, second.left_out))
+        for (_, first), (_, second) in pairs
+    ]
+    fitting = (headline for headline in headlines if len(headline.text) <= MAX_HEADLINE_LENGTH)
+    return next(fitting, min(headlines, key=lambda headline: len(headline.text)))
 
 
 def _join(*sentences: str) -> str:
@@ -104,6 +139,31 @@ def _calibration_sentence(audit: AuditResult) -> str:
         return f"{word}: {means}{_describe_miscalibrated_part(audit)}."
     part = _describe_example(audit)
     return f"{word}: {f'{part}; overall, ' if part else ''}{means}, {error}."
+
+
+def _shorter_calibration_sentences(audit: AuditResult) -> list[_Wording]:
+    """Return shorter forms of the sentence on the calibration, which leave out the means or an example."""
+    word, state, data = _opening_words(audit), audit.verdict.state, audit.data
+    if data.means is None:
+        return []
+    means = f"{capitalize_first(_describe_means(data))}."
+    if state == "reversed":
+        slope = _format_measure(audit, "calibration_slope")
+        return [_Wording(f"{word}{slope}.", f"{capitalize_first(_describe_reversal(data))}.")]
+    if audit.level or audit.spread:
+        return [_Wording(f"{_describe_level_and_spread(audit)}.", means)]
+    if state != "miscalibrated" or not audit.verdict.is_test_significant:
+        doubts = "" if audit.verdict.rejected else _describe_doubts(audit)
+        return [_Wording(f"{word}: {doubts.removeprefix(', but ')}.", means)] if doubts else []
+    if not audit.is_default_error_established:
+        part = _describe_miscalibrated_part(audit).removeprefix("; ").removeprefix("miscalibrated ")
+        return [_Wording(f"{word}: {part}.", means)]
+    example = _describe_example(audit)
+    if not example:
+        return []
+    error = format_error(None if audit.default_error is None else audit.default_error.value)
+    text = f"{word}: {_describe_means(data)}, expected calibration error {error}."
+    return [_Wording(text, f"Example: {example}.")]
 
 
 def _opening_words(audit: AuditResult) -> str:
@@ -367,40 +427,70 @@ def _implausible_data_sentence(audit: AuditResult) -> str:
 
 def describe_recalibration(recalibration: AuditRecalibration | None, data: AuditData) -> str:
     """Return a sentence on the outcome of the recalibration; empty if none was attempted."""
+    return _recalibration_wordings(recalibration, data)[0].text
+
+
+def _recalibration_wordings(recalibration: AuditRecalibration | None, data: AuditData) -> list[_Wording]:
+    """Return the sentence on the outcome of the recalibration, and shorter forms of it."""
     if recalibration is None or recalibration.status == NOT_ATTEMPTED:
-        return ""
+        return [_Wording("")]
     if recalibration.confirmed:
-        constant = "; the result is hardly better than a constant prediction"
-        hardly_better = constant if describe_constant_prediction(recalibration, data) else ""
-        return f"{_describe_gain(recalibration)}{hardly_better}."
-    sentence = {
-        TRAINING_ROWS: "no recalibration can be judged on rows that the model was trained on: pass held-out rows",
-        NOT_ENOUGH_ROWS: f"no recalibration could be confirmed with {format_count(data.n, 'row')}",
-    }.get(recalibration.status, "no recalibration improves the held-out log loss significantly")
+        return _gain_wordings(recalibration, has_constant=bool(describe_constant_prediction(recalibration, data)))
+    sentence, advice = {
+        TRAINING_ROWS: (
+            "no recalibration can be judged on rows that the model was trained on: pass held-out rows",
+            "Pass held-out rows.",
+        ),
+        NOT_ENOUGH_ROWS: (f"no recalibration could be confirmed with {format_count(data.n, 'row')}", ""),
+    }.get(
+        recalibration.status,
+        ("no recalibration improves the held-out log loss significantly", "No recalibration is advised."),
+    )
     if mixing := describe_mixing(recalibration):
         sentence = f"{mixing}; beyond that, {sentence}"
-    return f"{sentence[:1].upper()}{sentence[1:]}."
+    sentence = f"{capitalize_first(sentence)}."
+    return [_Wording(sentence), *([_Wording(advice, sentence)] if advice and not mixing else [])]
 
 
-def _describe_gain(recalibration: AuditRecalibration) -> str:
-    """Return the effect of the recalibration on the held-out log loss; no percentage if the log loss was infinite.
+def _gain_wordings(recalibration: AuditRecalibration, *, has_constant: bool) -> list[_Wording]:
+    """Return the effect of the recalibration on the held-out log loss, and shorter forms of it.
 
-    If the folds chose different methods, the gain is that of the whole procedure.
+    There is no percentage if the log loss was infinite. If the folds chose different methods, the gain is that of the
+    whole procedure. `has_constant` tells whether the result is hardly better than a constant prediction.
     """
     name = CALIBRATORS.title(recalibration.chosen)
     if recalibration.chosen == "temperature":
         name = f"{name} ({recalibration.summary})"
+    name_at_start = capitalize_first(name)
+    constant = "; the result is hardly better than a constant prediction" if has_constant else ""
+    own_sentence = "The result is hardly better than a constant prediction." if has_constant else ""
     if recalibration.status == GAIN_NOT_ESTABLISHED:
-        return f"{name[:1].upper()}{name[1:]}: {describe_unestablished_gain(recalibration)}"
+        gain = describe_unestablished_gain(recalibration)
+        wordings = [
+            _Wording(f"{name_at_start}: {gain}{constant}."),
+            _Wording(f"{name_at_start}: {gain}.", own_sentence),
+            _Wording(f"{name_at_start}: {GAIN_NOT_ESTABLISHED}.", _join(f"{name_at_start}: {gain}.", own_sentence)),
+        ]
+        return list(dict.fromkeys(wordings))
     is_of_procedure = recalibration.gain_of == PROCEDURE
-    subject = f"Recalibration, here by {name}," if is_of_procedure else name[:1].upper() + name[1:]
+    subject = f"Recalibration, here by {name}," if is_of_procedure else name_at_start
     bound = format_gain_bound(recalibration)
     if recalibration.gain_percent is None:
         after = format_log_loss(recalibration, "after")
         gain = f"from infinite to {after} ({bound} compared with mixing in the uniform distribution alone)"
-    else:
-        gain = f"by {format_gain_percent(recalibration.gain_percent)} ({bound})"
-    return f"{subject} reduces the log loss {gain}"
+        return [_Wording(f"{subject} reduces the log loss {gain}{constant}.")]
+    gain = f"by {format_gain_percent(recalibration.gain_percent)}"
+    amount, _, confidence = bound.partition(" with ")
+    wordings = [_Wording(f"{subject} reduces the log loss {gain} ({bound}){constant}.")]
+    if confidence:
+        meaning = f"The lower bound of this gain holds with {confidence}."
+        short_gain = f"reduces the log loss {gain} ({amount})"
+        wordings.append(_Wording(f"{subject} {short_gain}{constant}.", meaning))
+        wordings.append(_Wording(f"{subject} {short_gain}.", _join(meaning, own_sentence)))
+        if is_of_procedure:
+            procedure = f"The recalibration is here by {name}."
+            wordings.append(_Wording(f"Recalibration {short_gain}.", _join(procedure, meaning, own_sentence)))
+    return list(dict.fromkeys(wordings))
 
 
 def _describe_confirmation(recalibration: AuditRecalibration | None) -> str:

@@ -7,11 +7,13 @@ from scipy.special import expit, log_softmax, softmax
 from scipy.stats import binom, mannwhitneyu
 
 import trueodds as to
+from tests.reports.example import typed
 from trueodds.estimators._glm.calibration_exponent import calibration_exponent
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.view import View
 from trueodds.reports.standard_measures import auc_with_se, standard_measures, standard_notes
+from trueodds.reports.text.group_tables import group_measure_table
 
 
 def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):
@@ -228,3 +230,27 @@ def test_intervals_of_the_o_e_ratio_of_few_clusters_cover() -> None:
         ends = to.measure(to.Predictions(y.astype(int), expit(x), cluster=cluster), "o_e", resamples=500).interval
         covered += ends.low <= truth <= ends.high
     assert covered >= binom.ppf(0.001, sets, 0.94)
+
+
+def test_every_group_of_two_classes_has_the_ratio_and_the_slope_of_by_group() -> None:
+    rng = np.random.default_rng(8)
+    p, site = rng.uniform(0.05, 0.95, 400), rng.choice(["a", "b"], 400)
+    event = (rng.random(400) < np.where(site == "a", p, p**2)).astype(int)
+    preds = to.Predictions(event, p, group={"site": site})
+    audit = to.audit(preds, resamples=99)
+    groups = audit.to_dict()["groups"]
+    for estimator, name in (("o_e", "observed_to_expected"), ("calibration_slope", "calibration_slope")):
+        for group, own in zip(groups, to.by_group(preds, estimator).groups, strict=True):
+            (measure,) = (entry for entry in group["standard_measures"] if entry["name"] == name)
+            assert measure["value"] == pytest.approx(own.estimate.value)
+            limits = [measure["interval"][end] for end in ("low", "high")]
+            assert limits == pytest.approx([own.estimate.interval.low, own.estimate.interval.high])
+    ratio = groups[1]["standard_measures"][0]
+    assert ratio["interval"]["high"] < 1
+    table = group_measure_table(typed(audit.to_dict()))
+    assert table.rows[1][0] == "site=b"
+    assert table.rows[1][2] == f"{ratio['value']:.4f}"
+    for text in (str(audit), audit.to_html()):
+        assert "O:E ratio and calibration slope by group" in text
+    several = to.audit(rng.integers(0, 3, 90), rng.dirichlet([2, 2, 2], 90), resamples=99)
+    assert not group_measure_table(typed(several.to_dict())).rows

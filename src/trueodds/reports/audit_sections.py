@@ -368,6 +368,7 @@ class AuditGroup(Section):
     min_detectable: float | None = None
     status: str
     direction: str | None = None
+    standard_measures: tuple[StandardMeasure, ...] = ()  # of two classes: O:E ratio and calibration slope
 
     @property
     def evidence(self) -> tuple[float, float, float]:

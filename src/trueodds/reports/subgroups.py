@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,12 @@ from trueodds.reports.audit_sections import (
     AuditGap,
     AuditGroup,
     AuditMulticalibration,
+    StandardMeasure,
 )
+from trueodds.reports.standard_measures import standard_measure
 from trueodds.resampling.comparison import group_gaps
+from trueodds.resampling.comparison.compared_model import ComparedModel
+from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
@@ -93,6 +97,7 @@ class AuditGroups:
 
     groups: tuple[Group, ...] = ()  # the subgroups, column by column
     accuracies: tuple[float | None, ...] = ()  # accuracy of each subgroup
+    standard_measures: tuple[tuple[StandardMeasure, ...], ...] = ()  # of each subgroup; empty unless two classes
     min_pvalue: float = 0.0  # the smallest possible joint p-value
     correction: str = STEP_DOWN_MIN_P  # how the joint p-values are adjusted
     min_effect: float = 0.05  # equivalence margin of the error
@@ -105,9 +110,14 @@ class AuditGroups:
 
     def to_entries(self) -> tuple[AuditGroup, ...]:
         """Return the subgroups as a section of the audit."""
-        return tuple(
+        measures = self.standard_measures or ((),) * len(self.groups)
+        entries = (
             AuditGroup.from_dict({**group.to_dict(), "accuracy": strict_json(accuracy)})
             for group, accuracy in zip(self.groups, self.accuracies, strict=True)
+        )
+        return tuple(
+            replace(entry, standard_measures=own_measures)
+            for entry, own_measures in zip(entries, measures, strict=True)
         )
 
     def to_summary(self) -> AmongGroups | None:
@@ -159,6 +169,7 @@ def measure_groups(
     return AuditGroups(
         groups=group_results.groups,
         accuracies=accuracies,
+        standard_measures=_measures_of_groups(preds, seed, level, group_results.group_errors),
         min_pvalue=group_tests.min_pvalue,
         correction=STEP_DOWN_MIN_P if group_tests.has_joint_draws else HOLM,
         min_effect=group_spec.min_effect,
@@ -169,6 +180,32 @@ def measure_groups(
         notes=(*group_tests.notes, *group_results.notes),
         unexamined=group_results.unexamined,
     )
+
+
+GROUP_MEASURES = {"o_e": "observed_to_expected", "calibration_slope": "calibration_slope"}  # by estimator
+
+
+def _measures_of_groups(
+    preds: Predictions, seed: int, level: float, group_errors: Sequence[ComparedModel]
+) -> tuple[tuple[StandardMeasure, ...], ...]:
+    """Return O:E ratio and calibration slope of each subgroup of two classes, as `by_group` estimates them.
+
+    `group_errors` has the rows of each subgroup. Other data have none.
+    """
+    if preds.kind != "classes" or preds.k != 2:
+        return ()
+    lens = default_lens(preds)
+    estimators = {name: ESTIMATORS.make(estimator, {}) for estimator, name in GROUP_MEASURES.items()}
+    measures = []
+    for number, error in enumerate(group_errors):
+        own_measures = []
+        for name, estimator in estimators.items():
+            estimand = Estimand.from_predictions(estimator, lens, error.preds, "mean")
+            model = ComparedModel(error.name, error.preds, estimand, IntervalSpec(level=level), [seed, number])
+            interval, _ = model.interval(level)
+            own_measures.append(standard_measure(name, model.value, interval, estimator.best_value))
+        measures.append(tuple(own_measures))
+    return tuple(measures)
 
 
 def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float, n_untested: int = 0) -> GroupPValues:

@@ -55,6 +55,7 @@ def render_html(
         "errors": figures.add_curves(audit, result_tables.error_table(audit)),
         "classes": figures.add_curves(audit, result_tables.class_table(audit), "classwise"),
         "groups": group_tables.group_table(audit),
+        "group_measures": group_tables.group_measure_table(audit),
         "tests": result_tables.test_table(audit),
         "candidates": recalibration.candidate_table(audit),
         "actions": action_table(audit),

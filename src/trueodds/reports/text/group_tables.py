@@ -14,7 +14,7 @@ from trueodds.hypotests.group_results import count_examined_groups, format_statu
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import AmongGroups
 from trueodds.reports.text.formatting import interval_heading
-from trueodds.reports.text.result_tables import ErrorMark, error_bars, smallest_pvalue
+from trueodds.reports.text.result_tables import ErrorMark, error_bars, smallest_pvalue, standard_measure_label
 
 # Why a subgroup may be miscalibrated although its interval starts at 0.
 _INTERVAL_FROM_ZERO_TEXT = (
@@ -78,6 +78,26 @@ def _explain_group_table(audit: AuditResult) -> str:
     if audit.miscalibrated_groups:
         text += _INTERVAL_FROM_ZERO_TEXT
     return text
+
+
+def group_measure_table(audit: AuditResult) -> Table:
+    """Return the table of the O:E ratio and the calibration slope of each subgroup; no rows unless two classes."""
+    groups = [group for group in audit.groups if group.standard_measures]
+    names = [measure.name for measure in groups[0].standard_measures] if groups else []
+    level = None if audit.among_groups is None else audit.among_groups.level
+    columns = [
+        Column("group", [group.label for group in groups], "text"),
+        Column("n", [group.n for group in groups], "count"),
+    ]
+    for i, name in enumerate(names):
+        measures = [group.standard_measures[i] for group in groups]
+        columns.append(Column(standard_measure_label(name), [measure.value for measure in measures]))
+        columns.append(Column(interval_heading(level), [measure.interval for measure in measures], "interval"))
+    intro = (
+        "O:E ratio: observed over expected number of events; above 1 predictions are too low. Calibration slope: below"
+        " 1 predictions are too extreme, above 1 too moderate. The intervals are not adjusted for the number of groups."
+    )
+    return Table("O:E ratio and calibration slope by group", tuple(columns), intro)
 
 
 def group_gap_table(audit: AuditResult) -> Table:

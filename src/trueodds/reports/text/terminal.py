@@ -92,6 +92,7 @@ def report_tables(audit: AuditResult) -> list[Table]:
         result_tables.error_table(audit),
         result_tables.class_table(audit),
         group_tables.group_table(audit),
+        group_tables.group_measure_table(audit),
         group_tables.group_gap_table(audit),
         vote_tables.vote_measure_table(audit),
         vote_tables.vote_target_table(audit),

@@ -1,0 +1,211 @@
+"""Sum the log-likelihood ratios of tilted probabilities by cohort and score cell, with one logarithm per 64 rows.
+
+A row with probability p and outcome y has the likelihood exp(yt)/(1 − p + p e^t) under a tilt t of its log odds,
+relative to p. Rows have a key, the number of their cohort and group. The factors 1 + p(e^t − 1) are multiplied, and
+their product becomes a logarithm every `ROWS_PER_LOGARITHM` rows, or before it leaves the range of float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, map_blocks
+
+ROWS_PER_LOGARITHM = 64  # factors are at most e^±3 for tilts, so that 64 of them neither overflow nor underflow
+NOT_OBSERVED, OBSERVED, UNKNOWN, LEFT_OUT = 0, 1, 2, 3  # what is known of the event of a row
+CELL_COLUMNS = ("rows", "events", "expected", "variance", "unknown")  # sums of each cell, before its logarithms
+CERTAIN_COLUMNS = ("rows", "events", "expected", "unknown", "impossible")  # sums of the rows with p = 0 or p = 1
+_MIN_PRODUCT, _MAX_PRODUCT = 1e-200, 1e200
+_MIN_ROWS_PER_TASK = 2**17
+_MAX_TASKS = 16
+
+
+@dataclass(frozen=True)
+class LikelihoodRatioSums:
+    """Sums by key: of each score cell, of the slopes, and of the rows with probability 0 or 1."""
+
+    cells: Array  # (keys, cells, 5 + tilts): CELL_COLUMNS, and the sums of log(1 + p(e^t − 1)) for each tilt
+    slopes: Array  # (keys, slopes × centers): log-likelihood ratios beyond the margin
+    certain: Array  # (keys, 5): CERTAIN_COLUMNS
+
+
+def sum_likelihood_ratios(
+    p: Array,
+    outcome: Array,
+    w: Array | None,
+    key: Array,
+    n_keys: int,
+    *,
+    squared_weights: bool,
+    edges: Array,
+    tilts: Array,
+    slopes: Array,
+    centers: Array,
+    margin: float,
+) -> LikelihoodRatioSums:
+    """Sum rows by key, in blocks that depend only on the number of rows.
+
+    Parameters
+    ----------
+    p : array (n,)
+        Probabilities.
+    outcome : array (n,) of uint8
+        NOT_OBSERVED, OBSERVED, UNKNOWN (for each alternative the outcome that is worse for it), or LEFT_OUT.
+    w : array (n,), optional
+        Weights.
+    key : array (n,) of int64
+        Key of each row, 0..n_keys−1.
+    n_keys : int
+        Number of keys.
+    squared_weights : bool
+        Whether a variance is multiplied by w², not w.
+    edges : array
+        Inner edges of the score cells; a value on an edge belongs to the upper cell.
+    tilts : array
+        The tilts.
+    slopes, centers : array
+        Slopes minus 1, and the log odds about which they turn.
+    margin : float
+        Largest error of the log odds that is no error.
+    """
+    p, outcome, key = as_plain_array(p), as_plain_array(outcome), as_plain_array(key)
+    weights = as_plain_array(np.empty(0) if w is None else w)
+    n_cells, n_slopes = len(edges) + 1, len(slopes) * len(centers)
+    widths = (n_cells * (len(CELL_COLUMNS) + len(tilts)), n_slopes, len(CERTAIN_COLUMNS))
+    total = [np.zeros((n_keys, width)) for width in widths]
+    growth = np.expm1(tilts)
+
+    def sum_task(start: int, stop: int) -> tuple[int, list[Array]]:
+        rows = slice(start, stop)
+        first, last = int(key[rows].min()), int(key[rows].max())
+        cells = np.zeros((last - first + 1, n_cells, len(CELL_COLUMNS) + len(tilts)))
+        out = [cells, *(np.zeros((last - first + 1, width)) for width in widths[1:])]
+        _add_rows(
+            p[rows], outcome[rows], weights[rows], key[rows], first, squared_weights, edges, growth, slopes, centers,
+            margin, *out,
+        )  # fmt: skip
+        return first, out
+
+    block = max(_MIN_ROWS_PER_TASK, -(-len(p) // _MAX_TASKS))
+    for first, parts in map_blocks(sum_task, len(p), block):
+        for whole, part in zip(total, parts, strict=True):
+            whole[first : first + len(part)] += part.reshape(len(part), -1)
+    return LikelihoodRatioSums(total[0].reshape(n_keys, n_cells, -1), total[1], total[2])
+
+
+@compile_kernel
+def _add_rows(  # type: ignore[no-untyped-def]
+    p, outcome, w, key, first, squared_weights, edges, growth, slopes, centers, margin, cells, slope_sums, certain
+):
+    n_keys, n_cells, n_growth = cells.shape[0], cells.shape[1], growth.shape[0]
+    n_slopes, n_centers = slopes.shape[0], centers.shape[0]
+    products = np.ones((n_keys, n_cells, n_growth))
+    counts = np.zeros((n_keys, n_cells), dtype=np.int64)
+    slope_products = np.ones((n_keys, n_slopes * n_centers))
+    slope_counts = np.zeros(n_keys, dtype=np.int64)
+    up, down = np.expm1(margin), np.expm1(-margin)
+    shift = np.empty((n_slopes, n_centers))
+    for a in range(n_slopes):
+        for b in range(n_centers):
+            shift[a, b] = np.exp(-slopes[a] * centers[b])
+    has_weights = w.shape[0] > 0
+    for i in range(p.shape[0]):
+        state, k, x = outcome[i], key[i] - first, np.float64(p[i])
+        if state == LEFT_OUT:
+            continue
+        weight = w[i] if has_weights else 1.0
+        event, unknown = weight * (state == OBSERVED), weight * (state == UNKNOWN)
+        if x <= 0.0 or x >= 1.0:
+            certain[k, 0] += weight
+            certain[k, 1] += event
+            certain[k, 2] += weight * min(max(x, 0.0), 1.0)
+            certain[k, 3] += unknown
+            certain[k, 4] += (state == OBSERVED) if x <= 0.0 else (state == NOT_OBSERVED)
+            continue
+        cell = 0
+        for edge in edges:
+            cell += x >= edge
+        sums = cells[k, cell]
+        sums[0] += weight
+        sums[1] += event
+        sums[2] += weight * x
+        sums[3] += (weight * weight if squared_weights else weight) * x * (1.0 - x)
+        sums[4] += unknown
+        if has_weights:
+            for j in range(n_growth):
+                sums[5 + j] += weight * np.log1p(x * growth[j])
+        else:
+            product = products[k, cell]
+            for j in range(n_growth):
+                product[j] *= 1.0 + x * growth[j]
+            counts[k, cell] += 1
+            if counts[k, cell] == ROWS_PER_LOGARITHM:
+                counts[k, cell] = 0
+                _take_logarithms(product, sums[5:])
+        log_odds = np.log(x / (1.0 - x))
+        slope_product, slope_sum = slope_products[k], slope_sums[k]
+        for a in range(n_slopes):
+            power = np.exp(slopes[a] * log_odds)
+            for b in range(n_centers):
+                tilt = slopes[a] * (log_odds - centers[b])
+                if abs(tilt) > margin:
+                    j = a * n_centers + b
+                    factor = (1.0 + x * (up if tilt > 0.0 else down)) / ((1.0 - x) + x * (power * shift[a, b]))
+                    beyond = tilt - margin if tilt > 0.0 else tilt + margin
+                    slope_sum[j] += beyond * (event + (unknown if tilt < 0.0 else 0.0))
+                    if has_weights:
+                        slope_sum[j] += weight * np.log(factor)
+                    else:
+                        slope_product[j] *= factor
+                        if not _MIN_PRODUCT < slope_product[j] < _MAX_PRODUCT:
+                            slope_sum[j] += np.log(slope_product[j])
+                            slope_product[j] = 1.0
+        slope_counts[k] += 1
+        if slope_counts[k] == ROWS_PER_LOGARITHM:
+            slope_counts[k] = 0
+            _take_logarithms(slope_product, slope_sum)
+    for k in range(n_keys):
+        _take_logarithms(slope_products[k], slope_sums[k])
+        for cell in range(n_cells):
+            _take_logarithms(products[k, cell], cells[k, cell, 5:])
+
+
+@compile_inline
+def _take_logarithms(products, sums):  # type: ignore[no-untyped-def]
+    """Add the logarithm of each product to its sum, and begin new products."""
+    for j in range(products.shape[0]):
+        sums[j] += np.log(products[j])
+        products[j] = 1.0
+
+
+@compile_kernel
+def _add_fingerprints(P, y, w, key, out):  # type: ignore[no-untyped-def]
+    """Add a hash of each row, of its probabilities, label and weight, to the sum of its key, modulo 2⁶⁴."""
+    multiplier, increment = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x9E3779B97F4A7C15)
+    for i in range(P.shape[0]):
+        state = np.uint64(y[i]) * increment + increment
+        if w.shape[0] > 0:
+            state = (state ^ w[i]) * multiplier
+            state ^= state >> np.uint64(29)
+        for c in range(P.shape[1]):
+            state = (state ^ P[i, c]) * multiplier + increment
+            state ^= state >> np.uint64(29)
+        state *= np.uint64(0x94D049BB133111EB)
+        out[key[i]] += state ^ (state >> np.uint64(32))
+
+
+def sum_fingerprints(P: Array, y: Array, w: Array | None, key: Array, n_keys: int) -> Array:
+    """Return a fingerprint of the rows of each key, (keys,) uint64, which does not depend on their order.
+
+    It is a sum, so that the fingerprints of two parts add up to that of all rows. `P` is (n,) or (n, K); `y` are whole
+    numbers of at least −1.
+    """
+    bits = np.ascontiguousarray(P, dtype=np.float64).reshape(len(P), -1) + 0.0  # −0 becomes 0
+    weight_bits = np.empty(0, np.uint64) if w is None else np.ascontiguousarray(w, np.float64).view(np.uint64)
+    out = np.zeros(n_keys, dtype=np.uint64)
+    labels = (y.astype(np.int64) + 1).view(np.uint64)
+    _add_fingerprints(*map(as_plain_array, (bits.view(np.uint64), labels, weight_bits, key)), out)
+    return out

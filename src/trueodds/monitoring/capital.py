@@ -1,0 +1,99 @@
+"""The capital that a monitor bets against calibration: a mixture over all starts, so that no start is late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.monitoring.alternatives import Alternatives
+
+# Share of the capital of a view that each kind of bet gets.
+LEVEL, SLOPE, CELLS, SPOTS = 0.40, 0.15, 0.30, 0.15
+SHOCK_LEVEL, SHOCK_SPOTS = LEVEL / (LEVEL + SPOTS), SPOTS / (LEVEL + SPOTS)  # the other two are not valid then
+DISCOUNTS = (0.6, 0.9)  # with which the products of cells forget earlier cohorts
+CASH = 0.2  # prior weight of "no error" in a cell
+TIMESCALE, DECAY = 20.0, 0.5
+
+
+def uninvested(t: float) -> float:
+    """Return the share of the capital that is not yet invested after t cohorts, G(t) = (1 + t/20)^(−1/2)."""
+    return float((1 + t / TIMESCALE) ** -DECAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Capital:
+    """The capital of each alternative and view, as logarithms, after `t` judged cohorts.
+
+    Attributes
+    ----------
+    t : int
+        Number of judged cohorts.
+    log_values : array (views, alternatives + discounts)
+        Log capital of each alternative, and of the products of cells for each discount.
+    memory : array (discounts, views, cells, tilts + 1)
+        Discounted sums of the log-likelihood ratios by cell, by which the products bet.
+    """
+
+    t: int
+    log_values: Array
+    memory: Array
+
+    @classmethod
+    def start(cls, alternatives: Alternatives, n_views: int, t: int = 0) -> Capital:
+        """Return the capital after t cohorts without rows."""
+        with np.errstate(divide="ignore"):
+            invested = np.log(1 - uninvested(t))
+        shape = (len(DISCOUNTS), n_views, alternatives.n_cells, alternatives.n_tilts + 1)
+        return cls(t, np.full((n_views, alternatives.size + len(DISCOUNTS)), invested), np.zeros(shape))
+
+    def judge(self, log_ratios: Array, alternatives: Alternatives) -> Capital:
+        """Return the capital after another cohort, given the log-likelihood ratios, (views, alternatives)."""
+        n_views = len(log_ratios)
+        by_cell = np.zeros((n_views, alternatives.n_cells, alternatives.n_tilts + 1))  # the last bet keeps its cash
+        by_cell[..., :-1] = log_ratios[:, alternatives.n_tilts + alternatives.n_slopes :].reshape(
+            n_views, alternatives.n_cells, alternatives.n_tilts
+        )
+        prior = np.log(np.append(np.full(alternatives.n_tilts, (1 - CASH) / alternatives.n_tilts), CASH))
+        bets = prior + self.memory
+        products = (_log_sum(bets + by_cell) - _log_sum(bets)).sum(axis=2)
+        discounts = np.array(DISCOUNTS)[:, None, None, None]
+        newly_invested = np.log(uninvested(self.t) - uninvested(self.t + 1))
+        log_values = np.logaddexp(self.log_values, newly_invested) + np.hstack((log_ratios, products.T))
+        return Capital(self.t + 1, log_values, discounts * self.memory + by_cell)
+
+    def log_shares(self, alternatives: Alternatives, *, has_shock: bool = False) -> Array:
+        """Return the log weighted capital of each alternative and product, (views, alternatives + discounts)."""
+        with np.errstate(divide="ignore"):
+            return self.log_values + np.log(weights(alternatives, has_shock=has_shock))
+
+    def log_evidence(self, alternatives: Alternatives, *, has_shock: bool = False) -> Array:
+        """Return the log e-value of each view, (views,)."""
+        shares = self.log_shares(alternatives, has_shock=has_shock)
+        return np.logaddexp(_log_sum(shares), np.log(uninvested(self.t)))
+
+
+def weights(alternatives: Alternatives, *, has_shock: bool = False) -> Array:
+    """Return the share of the capital that each alternative gets, and each discount of the products of cells."""
+    level, slope, cells, spots = (SHOCK_LEVEL, 0.0, 0.0, SHOCK_SPOTS) if has_shock else (LEVEL, SLOPE, CELLS, SPOTS)
+    n_spots = alternatives.n_cells * alternatives.n_tilts
+    return np.concatenate(
+        [
+            np.full(n, share / n)
+            for n, share in (
+                (alternatives.n_tilts, level),
+                (alternatives.n_slopes, slope),
+                (n_spots, spots),
+                (len(DISCOUNTS), cells),
+            )
+        ]
+    )
+
+
+def _log_sum(a: Array) -> Array:
+    """Return the log of the sum of exponentials along the last axis."""
+    largest = a.max(axis=-1, keepdims=True)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(a - largest).sum(axis=-1)) + largest[..., 0]

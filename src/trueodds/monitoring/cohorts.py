@@ -1,0 +1,204 @@
+"""Cohorts of predictions: units of time, the cohort of each row, and when the horizon of a cohort has passed."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from trueodds.core.errors import InputError, describe
+from trueodds.core.typing import Array
+
+UnitName = Literal["hour", "day", "week", "month", "integer"]
+_NUMPY_UNITS = {"hour": "h", "day": "D", "month": "M"}
+_DAYS_BEFORE_MONDAY = 3  # from Monday to the first of January 1970, a Thursday
+_SECONDS = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
+_SHORTEST_MONTH = 28 * 86_400
+_HORIZON = re.compile(r"(\d+)\s*(h|hours?|d|days?|w|weeks?)")
+_EXAMPLE = {"integer": "np.arange(n)"}
+Moment = np.datetime64 | int  # of an integer unit, the integer; otherwise a time without a zone
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit of time, whose periods are the cohorts. Periods are numbered from 1970 on; weeks begin on Monday.
+
+    >>> day = Unit("day")
+    >>> day.numbers(np.array(["2026-11-28"], dtype="datetime64[s]")).tolist(), day.label(20785)
+    ([20785], '2026-11-28')
+    >>> Unit("week").label(2970), Unit("month").label(682), Unit("integer").label(7)
+    ('2026-11-30', '2026-11', '7')
+    """
+
+    name: UnitName
+
+    def numbers(self, times: Array) -> Array:
+        """Return the number of the period of each time, (n,) int64."""
+        if self.name == "integer":
+            return times.astype(np.int64)
+        if self.name == "week":
+            return (times.astype("datetime64[D]").astype(np.int64) + _DAYS_BEFORE_MONDAY) // 7
+        return times.astype(f"datetime64[{_NUMPY_UNITS[self.name]}]").astype(np.int64)
+
+    def start(self, number: int) -> Moment:
+        """Return the moment at which a period begins, and the one before it ends."""
+        if self.name == "integer":
+            return number
+        if self.name == "week":
+            return np.datetime64(7 * number - _DAYS_BEFORE_MONDAY, "D").astype("datetime64[us]")
+        return np.datetime64(number, _NUMPY_UNITS[self.name]).astype("datetime64[us]")
+
+    def label(self, number: int) -> str:
+        """Name a period: its first day, its month, its hour, or its integer."""
+        if self.name == "integer":
+            return str(number)
+        resolution = _NUMPY_UNITS.get(self.name, "D")
+        return str(np.datetime64(self.start(number), resolution))
+
+    def has_passed(self, number: int, horizon: int, as_of: Moment) -> bool:
+        """Return whether the horizon of the last row of a period has passed at a moment."""
+        end = self.start(number + 1)
+        if isinstance(end, np.datetime64):
+            return bool(end + np.timedelta64(horizon, "s") <= as_of)
+        return end + horizon <= int(as_of)  # type: ignore[arg-type]
+
+    def horizon_in_periods(self, horizon: int) -> int:
+        """Return the number of periods that a horizon spans, rounded up, and at least 1."""
+        seconds = {"month": _SHORTEST_MONTH, "integer": 1}.get(self.name) or _SECONDS[self.name]
+        return max(1, -(-horizon // seconds))
+
+
+def parse_horizon(value: Any, unit: UnitName) -> int:
+    """Return a horizon in seconds, or as a number of integers.
+
+    >>> parse_horizon("30d", "day"), parse_horizon("6 hours", "hour"), parse_horizon(4, "integer")
+    (2592000, 21600, 4)
+    """
+    if unit == "integer":
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
+            return int(value)
+        raise InputError(
+            "TO203",
+            "⟨horizon⟩ must be a whole number of steps if the unit is ⟨unit='integer'⟩.",
+            describe(value),
+            "For instance ⟨horizon=4⟩.",
+        )
+    if isinstance(value, (datetime.timedelta, np.timedelta64)):
+        seconds = int(np.timedelta64(value, "s").astype(np.int64))
+        if seconds >= 0:
+            return seconds
+    if isinstance(value, str) and (match := _HORIZON.fullmatch(value.strip())):
+        name = {"h": "hour", "d": "day", "w": "week"}[match[2][0]]
+        return int(match[1]) * _SECONDS[name]
+    raise InputError(
+        "TO203",
+        "⟨horizon⟩ must be a number of hours, days or weeks.",
+        describe(value),
+        "For instance ⟨horizon='30d'⟩, '12h' or '8w'; a month has no fixed length.",
+    )
+
+
+def read_times(time: Any, n: int, unit: UnitName) -> Array:
+    """Return the prediction time of each row: (n,) int64 for an integer unit, else datetime64.
+
+    Raises TO901 for missing times, and for those that are not dates, datetimes or integers.
+    """
+    times = _as_moments(time, unit)
+    if times.shape != (n,):
+        raise InputError(
+            "TO107", "time must have one value per row.", f"shape {times.shape} for {n:,} rows", "Align it first."
+        )
+    if times.dtype.kind == "M" and (is_missing := np.isnat(times)).any():
+        raise InputError(
+            "TO901",
+            "Every row needs its prediction time.",
+            f"none in row {int(is_missing.argmax())} ({int(is_missing.sum()):,} such rows)",
+            "Fill it, or leave these rows out; the monitor cannot assign them to a cohort.",
+        )
+    return times
+
+
+def read_moment(moment: Any, unit: UnitName) -> Moment:
+    """Return the moment at which the labels were extracted; a date is the beginning of the day."""
+    times = _as_moments([moment], unit)
+    if times.shape != (1,) or (times.dtype.kind == "M" and np.isnat(times[0])):
+        raise InputError("TO901", "⟨as_of⟩ must be one moment.", describe(moment), "For instance ⟨as_of='2026-11-28'⟩.")
+    return int(times[0]) if unit == "integer" else times[0].astype("datetime64[us]")
+
+
+def format_moment(moment: Moment) -> str:
+    """Return a moment as text: a date if it is the beginning of a day.
+
+    >>> format_moment(np.datetime64("2026-11-28T00:00:00.000000")), format_moment(np.datetime64("2026-11-28T06:30"))
+    ('2026-11-28', '2026-11-28T06:30:00')
+    """
+    if not isinstance(moment, np.datetime64):
+        return str(moment)
+    day = moment.astype("datetime64[D]")
+    return str(day if day == moment else moment.astype("datetime64[s]"))
+
+
+def refuse_future(times: Array, as_of: Moment) -> None:
+    """Raise TO902 if rows were predicted after `as_of`. A date counts until its end."""
+    latest: Any = as_of
+    if isinstance(as_of, np.datetime64) and as_of == as_of.astype("datetime64[D]"):
+        latest = as_of + np.timedelta64(1, "D") - np.timedelta64(1, "us")
+    is_future = times > latest
+    if is_future.any():
+        raise InputError(
+            "TO902",
+            "Rows were predicted after ⟨as_of⟩, the moment when the labels were extracted.",
+            f"{times[is_future][0]} in row {int(is_future.argmax())} for as_of {format_moment(as_of)}"
+            f" ({int(is_future.sum()):,} such rows)",
+            "Pass the moment of the extraction as ⟨as_of⟩, and correct times in the future.",
+        )
+
+
+def _as_moments(time: Any, unit: UnitName) -> Array:
+    """Convert times to datetime64, or to int64 for an integer unit."""
+    try:
+        array = np.asarray(time)
+    except (TypeError, ValueError) as problem:
+        raise _time_error(str(problem)) from None
+    if unit == "integer":
+        if array.dtype.kind in "iu":
+            return array.astype(np.int64)
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise _time_error("missing values", "Fill them, or leave these rows out.")
+        raise _time_error(f"{array.dtype} values", "With ⟨unit='integer'⟩ pass whole numbers.")
+    if array.dtype.kind in "iuf" and array.size:
+        raise _time_error(f"numbers, such as {array.flat[0]}", "Pass dates, or ⟨unit='integer'⟩.")
+    if array.dtype.kind in "OUT":
+        array = _parse_objects(array)
+    if array.dtype.kind != "M":
+        raise _time_error(f"{array.dtype} values")
+    return array
+
+
+def _parse_objects(array: Array) -> Array:
+    """Convert dates, datetimes and texts in the ISO format; times with a zone become UTC."""
+    texts = array.ravel().tolist()
+    parsed = {value: _parse_time(value) for value in set(texts)}
+    return np.array([parsed[value] for value in texts], dtype="datetime64[us]").reshape(array.shape)
+
+
+def _parse_time(value: Any) -> np.datetime64:
+    if value is None or value != value:  # NaN and NaT differ from themselves
+        return np.datetime64("NaT", "us")
+    if isinstance(value, str):
+        try:
+            value = datetime.datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise _time_error(describe(value)) from None
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return np.datetime64(value, "us")
+    raise _time_error(describe(value))
+
+
+def _time_error(got: str, fix: str = "Pass dates or datetimes, such as np.datetime64, or texts like '2026-11-28'.") -> InputError:
+    return InputError("TO901", "Prediction times must be dates or datetimes, without missing values.", got, fix)

@@ -1,0 +1,142 @@
+"""The settings of a monitor, which its first call fixes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
+
+from trueodds.core.errors import InputError, argument, describe
+from trueodds.core.settings import NonNegative, Probability, Range, Settings, check
+from trueodds.monitoring.alternatives import EDGES, FEW_EDGES, FEW_GAPS, GAPS, Alternatives
+from trueodds.monitoring.cohorts import Unit, UnitName, parse_horizon
+
+Missing = Literal["refuse", "least", "exclude", "no-event"]
+MAX_VIEWS_WITH_ALL_CELLS = 2  # with more views, fewer cells and tilts keep the state small
+
+
+@dataclass(frozen=True)
+class MonitorSettings(Settings):
+    """Validated settings of a `Monitor`, whose docstring describes them.
+
+    Attributes
+    ----------
+    horizon : int
+        Seconds after a prediction at which its label counts; for an integer unit, steps.
+    """
+
+    horizon: Any = "30d"
+    unit: UnitName = "day"
+    alpha: Probability = 0.05
+    odds_margin: Annotated[float, Range(1, 10)] = 1.05
+    lens: str | None = None
+    group: Any = ()
+    center: Probability | None = None
+    missing: Missing = "refuse"
+    overlap: Literal["independent", "threads"] = "independent"
+    shock_sd: Annotated[float, Range(0, 0.5)] = 0.0
+    complete: bool = False
+    weight_kind: Literal["importance", "frequency"] = "importance"
+
+    def __post_init__(self) -> None:
+        hints: dict[str, Any] = {
+            "unit": UnitName,
+            "alpha": Probability,
+            "odds_margin": Annotated[float, Range(1, 10)],
+            "lens": str | None,
+            "center": Probability | None,
+            "missing": Missing,
+            "overlap": Literal["independent", "threads"],
+            "shock_sd": Annotated[NonNegative, Range(0, 0.5)],
+            "complete": bool,
+            "weight_kind": Literal["importance", "frequency"],
+        }
+        defaults = {field.name: field.default for field in fields(self)}
+        for name, hint in hints.items():
+            object.__setattr__(self, name, check(name, getattr(self, name), hint, defaults[name]))
+        object.__setattr__(self, "horizon", parse_horizon(self.horizon, self.unit))
+        object.__setattr__(self, "group", _read_groups(self.group))
+
+    @property
+    def margin(self) -> float:
+        """The margin in log odds."""
+        return math.log(self.odds_margin)
+
+    @property
+    def period(self) -> Unit:
+        """The unit of the cohorts."""
+        return Unit(self.unit)
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads of cohorts whose horizons do not overlap."""
+        return self.period.horizon_in_periods(self.horizon) if self.overlap == "threads" else 1
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """Names of the group columns."""
+        return tuple(column for column, _ in self.group)
+
+    def alternatives(self, n_views: int, log_odds_center: float) -> Alternatives:
+        """Return the alternatives of one of several views."""
+        has_all = n_views <= MAX_VIEWS_WITH_ALL_CELLS
+        gaps, edges = (GAPS, EDGES) if has_all else (FEW_GAPS, FEW_EDGES)
+        return Alternatives(self.margin, log_odds_center, gaps, edges)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as JSON; `from_json` reads them."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return values | {"group": [[column, None if names is None else list(names)] for column, names in self.group]}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> MonitorSettings:
+        """Return the settings of a saved monitor."""
+        unit = values["unit"]
+        horizon = values["horizon"] if unit == "integer" else f"{values['horizon'] // 3600}h"
+        group = {column: names for column, names in values["group"]}
+        settings = cls(**{**values, "horizon": horizon, "group": group})
+        if unit != "integer":  # of whole seconds, which text does not express
+            object.__setattr__(settings, "horizon", values["horizon"])
+        return settings
+
+    def refuse_others(self, given: Mapping[str, Any]) -> None:
+        """Raise TO904 if settings differ from these, which the first call fixed."""
+        base = {field.name: getattr(self, field.name) for field in fields(self)}
+        base["horizon"] = "0d" if self.unit != "integer" else 0
+        base["group"] = dict(self.group)
+        new = MonitorSettings(**{**base, **given})
+        for name in given:
+            if (value := getattr(new, name)) != (fixed := getattr(self, name)):
+                raise InputError(
+                    "TO904",
+                    f"The first call fixed the settings of this monitor; {name} cannot change.",
+                    f"{describe(value)} instead of {describe(fixed)}",
+                    f"Leave out {argument(name, given[name])}, or start a new monitor.",
+                )
+
+
+def _read_groups(group: Any) -> tuple[tuple[str, tuple[str, ...] | None], ...]:
+    """Return the group columns, each with its declared values, or None if the first cohort declares them."""
+    if group is None:
+        return ()
+    if isinstance(group, str):
+        return ((group, None),)
+    if isinstance(group, Mapping):
+        items = list(group.items())
+    else:
+        try:
+            items = [(column, None) if isinstance(column, str) else tuple(column) for column in group]
+        except TypeError:
+            items = [(group, None)]
+    columns = []
+    for column, values in items:
+        if not isinstance(column, str) or isinstance(values, str):
+            raise InputError(
+                "TO203",
+                "⟨group⟩ must be the name of a group column, several names, or a mapping of names to values.",
+                describe(group),
+                "For instance ⟨group='region'⟩ or ⟨group={'region': ['north', 'south']}⟩.",
+            )
+        columns.append((column, None if values is None else tuple(str(value) for value in values)))
+    return tuple(columns)

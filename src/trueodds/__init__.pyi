@@ -37,6 +37,7 @@ from .core.errors import Note as Note
 from .data.predictions import Predictions as Predictions
 from .io.answers import read_answers as read_answers
 from .io.read import read as read
+from .monitoring.monitor import Monitor as Monitor
 from .reports.audit import audit as audit
 
 __version__: str

@@ -126,9 +126,7 @@ def test_a_cohort_without_rows_changes_no_evidence() -> None:
 
 def test_an_unknown_outcome_is_the_worse_one_for_every_alternative() -> None:
     p = np.array([0.3, 0.02, 0.95])
-    worse = [
-        np.minimum(*(log_ratios([x], [outcome]) for outcome in (NOT_OBSERVED, OBSERVED))) for x in p
-    ]
+    worse = [np.minimum(*(log_ratios([x], [outcome]) for outcome in (NOT_OBSERVED, OBSERVED))) for x in p]
     assert log_ratios(p, [UNKNOWN] * 3) == pytest.approx(np.sum(worse, axis=0), abs=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Load a calibrator or a tally that was saved in a file."""
+"""Load a calibrator, a tally or a monitor that was saved in a file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from trueodds.tallies.tally import Tally
 
 if TYPE_CHECKING:
     from trueodds.calibrators.fitted_calibrator import FittedCalibrator
+    from trueodds.monitoring.monitor import Monitor
 
 
 @checks_arguments
-def load(path: Any) -> FittedCalibrator | Tally:
-    """Load a calibrator or a tally that was written by `save`.
+def load(path: Any) -> FittedCalibrator | Tally | Monitor:
+    """Load a calibrator, a tally or a monitor that was written by `save`.
 
     The content of the file is validated. No pickle is ever read.
 
@@ -27,19 +28,20 @@ def load(path: Any) -> FittedCalibrator | Tally:
 
     Returns
     -------
-    FittedCalibrator or Tally
+    FittedCalibrator, Tally or Monitor
         What the file contains.
 
     Raises
     ------
     InputError
         TO503 if the file is not a saved calibrator, TO504 if a later version saved it, TO505 for a missing or invalid
-        value, TO402 for an invalid tally, TO407 if the file of a tally cannot be read.
+        value, TO402 for an invalid tally, TO407 if the file of a tally cannot be read, TO905 for an invalid monitor.
 
     See Also
     --------
     fit : Fit a calibrator.
     tally : Count predictions in a tally.
+    Monitor : Monitor a deployed model.
 
     Examples
     --------
@@ -54,6 +56,11 @@ def load(path: Any) -> FittedCalibrator | Tally:
     from trueodds.tallies import tally_reader
 
     check("path", path, str | os.PathLike)
-    if read_schema_family(path) == "trueodds.tally":
+    family = read_schema_family(path)
+    if family == "trueodds.tally":
         return tally_reader.load(path)
+    if family == "trueodds.monitor_state":
+        from trueodds.monitoring import monitor
+
+        return monitor.load(path)
     return fitted_calibrator.load(path)

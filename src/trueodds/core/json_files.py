@@ -82,7 +82,7 @@ def read_schema_family(path: str | os.PathLike[str]) -> str | None:
             beginning = file.read(SCHEMA_CHARACTERS)
     except (OSError, ValueError):
         return None
-    for family in ("trueodds.tally", "trueodds.calibrator"):
+    for family in ("trueodds.tally", "trueodds.calibrator", "trueodds.monitor_state"):
         if f'"{family}/' in beginning:
             return family
     return None

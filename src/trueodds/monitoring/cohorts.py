@@ -13,12 +13,11 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 
 UnitName = Literal["hour", "day", "week", "month", "integer"]
-_NUMPY_UNITS = {"hour": "h", "day": "D", "month": "M"}
+_NUMPY_UNITS: dict[str, Any] = {"hour": "h", "day": "D", "month": "M"}
 _DAYS_BEFORE_MONDAY = 3  # from Monday to the first of January 1970, a Thursday
 _SECONDS = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
 _SHORTEST_MONTH = 28 * 86_400
 _HORIZON = re.compile(r"(\d+)\s*(h|hours?|d|days?|w|weeks?)")
-_EXAMPLE = {"integer": "np.arange(n)"}
 Moment = np.datetime64 | int  # of an integer unit, the integer; otherwise a time without a zone
 
 
@@ -56,14 +55,15 @@ class Unit:
         if self.name == "integer":
             return str(number)
         resolution = _NUMPY_UNITS.get(self.name, "D")
-        return str(np.datetime64(self.start(number), resolution))
+        start: Any = self.start(number)
+        return str(start.astype(f"datetime64[{resolution}]"))
 
     def has_passed(self, number: int, horizon: int, as_of: Moment) -> bool:
         """Return whether the horizon of the last row of a period has passed at a moment."""
         end = self.start(number + 1)
         if isinstance(end, np.datetime64):
             return bool(end + np.timedelta64(horizon, "s") <= as_of)
-        return end + horizon <= int(as_of)  # type: ignore[arg-type]
+        return end + horizon <= int(as_of)
 
     def horizon_in_periods(self, horizon: int) -> int:
         """Return the number of periods that a horizon spans, rounded up, and at least 1."""
@@ -194,11 +194,13 @@ def _parse_time(value: Any) -> np.datetime64:
         except ValueError:
             raise _time_error(describe(value)) from None
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
     if isinstance(value, (datetime.date, np.datetime64)):
-        return np.datetime64(value, "us")
+        return np.datetime64(value).astype("datetime64[us]")
     raise _time_error(describe(value))
 
 
-def _time_error(got: str, fix: str = "Pass dates or datetimes, such as np.datetime64, or texts like '2026-11-28'.") -> InputError:
+def _time_error(
+    got: str, fix: str = "Pass dates or datetimes, such as np.datetime64, or texts like '2026-11-28'."
+) -> InputError:
     return InputError("TO901", "Prediction times must be dates or datetimes, without missing values.", got, fix)

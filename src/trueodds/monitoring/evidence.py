@@ -44,9 +44,7 @@ class EvidenceSums:
 
     def __add__(self, other: EvidenceSums) -> EvidenceSums:
         tilted = None if self.tilted is None or other.tilted is None else self.tilted + other.tilted
-        return EvidenceSums(
-            self.cells + other.cells, self.slopes + other.slopes, self.certain + other.certain, tilted
-        )
+        return EvidenceSums(self.cells + other.cells, self.slopes + other.slopes, self.certain + other.certain, tilted)
 
     @property
     def totals(self) -> Array:
@@ -82,9 +80,7 @@ class EvidenceSums:
             *zip(self.cells, self.tilted, strict=True),
         ]
         level, *cells = [
-            shock_log_ratio(
-                cell[EVENTS], cell[UNKNOWN], psi, alternatives.tilts, alternatives.margin, shock_sd
-            )
+            shock_log_ratio(cell[EVENTS], cell[UNKNOWN], psi, alternatives.tilts, alternatives.margin, shock_sd)
             if cell[ROWS]
             else np.zeros(alternatives.n_tilts)
             for cell, psi in blocks

@@ -94,7 +94,7 @@ class MonitorSettings(Settings):
         """Return the settings of a saved monitor."""
         unit = values["unit"]
         horizon = values["horizon"] if unit == "integer" else f"{values['horizon'] // 3600}h"
-        group = {column: names for column, names in values["group"]}
+        group = dict(values["group"])
         settings = cls(**{**values, "horizon": horizon, "group": group})
         if unit != "integer":  # of whole seconds, which text does not express
             object.__setattr__(settings, "horizon", values["horizon"])

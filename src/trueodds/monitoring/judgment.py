@@ -1,0 +1,290 @@
+"""Judge cohorts in their order: update the capital of all bets, and remember when the evidence raised an alarm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from trueodds.core.json_files import JsonObject
+from trueodds.monitoring.alternatives import Alternatives
+from trueodds.monitoring.capital import Capital
+from trueodds.monitoring.cohort_tally import ALL_ROWS, CohortTally
+from trueodds.monitoring.evidence import empty_sums
+from trueodds.monitoring.judged_cohorts import JudgedCohort, JudgedSums, fold, totals_of
+from trueodds.monitoring.monitor_settings import MonitorSettings
+
+# Shares of the capital: all groups together, and the part of it for groups that appear later.
+GROUPS, RESERVE = 0.30, 0.05
+MAX_NEW_GROUPS = 40  # number of groups after which the reserve, halved for each, is used up
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorEpoch:
+    """A period between two resets.
+
+    Attributes
+    ----------
+    number : int
+        Number of the epoch, from 0.
+    reason : str
+        Reason of the reset with which it began; empty for the first epoch.
+    n_cohorts : int
+        Number of judged cohorts.
+    alarm_cohort : int or None
+        Number of the cohort that raised the alarm.
+    max_log_evidence : float
+        Largest log e-value.
+    impossible : float
+        Number of events with probability 0, and of nonevents with probability 1.
+    groups : mapping of str to float
+        The monitored groups in the order of their numbers, with their shares of the capital.
+    unmonitored_groups : int
+        Number of groups that came after the reserve had been used up.
+    n_new_groups : int
+        Number of groups that came after the first cohort.
+    """
+
+    number: int = 0
+    reason: str = ""
+    n_cohorts: int = 0
+    alarm_cohort: int | None = None
+    max_log_evidence: float = 0.0
+    impossible: float = 0.0
+    groups: Mapping[str, float] = field(default_factory=dict)
+    unmonitored_groups: int = 0
+    n_new_groups: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution(JsonObject):
+    """A part of the evidence.
+
+    Attributes
+    ----------
+    claim : {"level", "slope", "cells", "scores"}
+        What is bet on: the level of all probabilities, their slope, several score cells at once, or one of them.
+    view : str
+        The view of the lens, such as a class.
+    group : str or None
+        The group, such as ``region=north``; None for all rows.
+    share : float
+        Share of the evidence.
+    direction : str
+        The error that the largest bet of this part asserts.
+    """
+
+    claim: str
+    view: str
+    group: str | None
+    share: float
+    direction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """The judged cohorts, the epochs, and the capital of the current epoch.
+
+    Attributes
+    ----------
+    cohorts : tuple of JudgedCohort
+        The judged cohorts.
+    history : tuple of JudgedSums
+        Their sums, of which old ones are folded.
+    epochs : tuple of MonitorEpoch
+        The epochs.
+    capital : tuple of mapping
+        For each thread of cohorts the capital of all rows and of each group.
+    """
+
+    cohorts: tuple[JudgedCohort, ...] = ()
+    history: tuple[JudgedSums, ...] = ()
+    epochs: tuple[MonitorEpoch, ...] = (MonitorEpoch(),)
+    capital: tuple[Mapping[str, Capital], ...] = ()
+
+    @property
+    def epoch(self) -> MonitorEpoch:
+        """The current epoch."""
+        return self.epochs[-1]
+
+    @property
+    def last(self) -> int | None:
+        """Number of the last judged cohort."""
+        return self.cohorts[-1].number if self.cohorts else None
+
+    def reset(self, reason: str) -> Judgment:
+        """Begin the next epoch."""
+        epoch = MonitorEpoch(len(self.epochs), reason)
+        return replace(self, epochs=(*self.epochs, epoch), capital=())
+
+    def log_evidence_by_thread(self, settings: MonitorSettings, alternatives: list[Alternatives]) -> list[float]:
+        """Return the log e-value of each thread, divided by their number."""
+        values = [
+            float(_log_sum([share for share, _ in self._panel_evidence(thread, settings, alternatives)]))
+            - math.log(settings.n_threads)
+            for thread in self.capital
+        ]
+        return values or [-math.log(settings.n_threads)]
+
+    def _panel_evidence(
+        self, thread: Mapping[str, Capital], settings: MonitorSettings, alternatives: list[Alternatives]
+    ) -> list[tuple[float, str]]:
+        """Return the log of the weighted e-value of all rows and of each group; what is not invested is last."""
+        shares = self._shares(settings)
+        result = [
+            (
+                math.log(shares[name])
+                + _log_sum(_log_evidence_by_view(capital, settings, alternatives))
+                - math.log(len(alternatives)),
+                name,
+            )
+            for name, capital in thread.items()
+        ]
+        left = 1 - sum(shares[name] for name in thread)
+        return [*result, (math.log(left), ALL_ROWS)] if left > 1e-12 else result
+
+    def _shares(self, settings: MonitorSettings) -> dict[str, float]:
+        return {ALL_ROWS: 1 - GROUPS if settings.group else 1.0, **self.epoch.groups}
+
+    def judge(
+        self, number: int, tally: CohortTally, settings: MonitorSettings, alternatives: list[Alternatives]
+    ) -> Judgment:
+        """Return the judgment after another cohort, which must follow those that were judged."""
+        epoch = _number_groups(self.epoch, tally, settings)
+        names = [ALL_ROWS, *epoch.groups]
+        threads = list(self.capital) or [{} for _ in range(settings.n_threads)]
+        position = number % settings.n_threads
+        thread = threads[position]
+        t = next(iter(thread.values())).t if thread else 0
+        empty = [empty_sums(view, settings.shock_sd) for view in alternatives]
+        new_thread, log_ratios = {}, {}
+        for name in names:
+            views = tally.sums.get(name, tuple(empty))
+            ratios = np.stack(
+                [sums.log_ratios(view, settings.shock_sd) for sums, view in zip(views, alternatives, strict=True)]
+            )
+            before = thread.get(name) or Capital.start(alternatives[0], len(alternatives), t)
+            new_thread[name] = before.judge(ratios, alternatives[0])
+            if name in tally.sums:
+                log_ratios[name] = ratios[:, : alternatives[0].n_tilts + alternatives[0].n_slopes]
+        threads[position] = new_thread
+        judged = replace(self, epochs=(*self.epochs[:-1], epoch), capital=tuple(threads))
+        evidence = max(judged.log_evidence_by_thread(settings, alternatives))
+        whole = tally.sums[ALL_ROWS]
+        impossible = epoch.impossible + sum(view.impossible for view in whole)
+        is_alarm = evidence >= -math.log(settings.alpha) or impossible > 0
+        epoch = replace(
+            epoch,
+            n_cohorts=epoch.n_cohorts + 1,
+            alarm_cohort=number if is_alarm and epoch.alarm_cohort is None else epoch.alarm_cohort,
+            max_log_evidence=max(epoch.max_log_evidence, evidence),
+            impossible=impossible,
+        )
+        cohort = JudgedCohort(
+            number,
+            epoch.number,
+            tally.rows,
+            tally.unlabeled,
+            tuple(tally.labels.tolist()),
+            tally.fingerprint,
+            evidence,
+        )
+        totals = {name: totals_of(views) for name, views in tally.sums.items() if name in names}
+        cell_rows = np.stack([view.cell_rows for view in whole])
+        sums = JudgedSums(number, number, epoch.number, 1, totals, log_ratios, cell_rows)
+        return replace(
+            judged,
+            cohorts=(*self.cohorts, cohort),
+            history=fold((*self.history, sums)),
+            epochs=(*self.epochs[:-1], epoch),
+        )
+
+    def contributions(
+        self, settings: MonitorSettings, alternatives: list[Alternatives], views: tuple[str, ...]
+    ) -> tuple[Contribution, ...]:
+        """Return the parts of the evidence of the thread that has most, the largest first."""
+        if not self.capital:
+            return ()
+        by_thread = self.log_evidence_by_thread(settings, alternatives)
+        thread = self.capital[int(np.argmax(by_thread))]
+        total = max(by_thread) + math.log(settings.n_threads)
+        shares = self._shares(settings)
+        found = []
+        for name, capital in thread.items():
+            panel = math.log(shares[name]) - math.log(len(alternatives)) - total
+            for i, view in enumerate(views):
+                logs = capital.log_shares(alternatives[i], has_shock=bool(settings.shock_sd))[i] + panel
+                for claim, part, direction in _claims(alternatives[i], logs):
+                    share = float(np.exp(_log_sum(part)))
+                    found.append(Contribution(claim, view, name or None, share, direction))
+        return tuple(sorted(found, key=lambda part: -part.share))
+
+
+def _number_groups(epoch: MonitorEpoch, tally: CohortTally, settings: MonitorSettings) -> MonitorEpoch:
+    """Return the epoch with the groups of a cohort: the first cohort declares them, later ones take from the reserve.
+
+    The k-th new group takes the share RESERVE · 2^−k. Groups are numbered by cohort and then by name, so that the
+    numbers do not depend on when cohorts are judged.
+    """
+    if not settings.group:
+        return epoch
+    present = sorted(name for name in tally.sums if name != ALL_ROWS)
+    groups, n_new, unmonitored = dict(epoch.groups), epoch.n_new_groups, epoch.unmonitored_groups
+    if not groups:
+        for column, declared in settings.group:
+            values = (
+                [f"{column}={value}" for value in declared]
+                if declared is not None
+                else [name for name in present if name.startswith(f"{column}=")]
+            )
+            for name in values:
+                groups[name] = (GROUPS - RESERVE) / len(settings.group) / len(values)
+    for name in present:
+        if name in groups:
+            continue
+        if n_new == MAX_NEW_GROUPS:
+            unmonitored += 1
+        else:
+            n_new += 1
+            groups[name] = RESERVE * 2.0**-n_new
+    return replace(epoch, groups=groups, n_new_groups=n_new, unmonitored_groups=unmonitored)
+
+
+def _log_evidence_by_view(capital: Capital, settings: MonitorSettings, alternatives: list[Alternatives]) -> np.ndarray:
+    return capital.log_evidence(alternatives[0], has_shock=bool(settings.shock_sd))
+
+
+def _claims(alternatives: Alternatives, logs: np.ndarray) -> list[tuple[str, np.ndarray, str]]:
+    """Divide the weighted log capital of a view into its claims, each with the direction of its largest bet."""
+    n_tilts, n_slopes = alternatives.n_tilts, alternatives.n_slopes
+    n_all = n_tilts + n_slopes
+    level, slope, spots, cells = (
+        logs[:n_tilts],
+        logs[n_tilts:n_all],
+        logs[n_all : alternatives.size],
+        logs[alternatives.size :],
+    )
+    largest_slope = alternatives.slopes[int(slope.argmax()) // 2]
+    cell, tilt = divmod(int(spots.argmax()), n_tilts)
+    edges = (0.0, *alternatives.edges, 1.0)
+    return [
+        ("level", level, _level_text(alternatives.tilts[int(level.argmax())])),
+        ("slope", slope, "too extreme" if largest_slope < 1 else "too moderate"),
+        ("cells", cells, "several scores"),
+        (
+            "scores",
+            spots,
+            f"{_level_text(alternatives.tilts[tilt])} from {edges[cell]:g} to {edges[cell + 1]:g}",
+        ),
+    ]
+
+
+def _level_text(tilt: float) -> str:
+    """Say in which direction the probabilities are wrong if the log odds of the events are shifted by a tilt."""
+    return "too low" if tilt > 0 else "too high"
+
+
+def _log_sum(values: list[float] | np.ndarray) -> float:
+    return float(np.logaddexp.reduce(values)) if len(values) else -math.inf

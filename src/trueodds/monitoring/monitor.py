@@ -1,0 +1,518 @@
+"""The class `Monitor`: raises an alarm when the probabilities of a deployed model stop being true."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from trueodds.core import json_files
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import check
+from trueodds.core.signatures import checks_arguments
+from trueodds.data.predictions import Predictions
+from trueodds.monitoring import report_of_state
+from trueodds.monitoring.cohort_tally import CohortTally, refuse_repeated_ids, tally_cohorts
+from trueodds.monitoring.cohorts import (
+    Moment,
+    UnitName,
+    format_moment,
+    read_moment,
+    read_times,
+    refuse_future,
+)
+from trueodds.monitoring.judgment import Judgment
+from trueodds.monitoring.monitor_report import MonitorReport
+from trueodds.monitoring.monitor_settings import MonitorSettings
+from trueodds.monitoring.monitored_model import MonitoredModel
+from trueodds.monitoring.state import MonitorState, invalid_state, state_from_json, state_to_json
+from trueodds.monitoring.state_file import write_state
+
+MAX_NAMED_COHORTS = 3  # number of cohorts that a note names
+
+
+class Monitor:
+    """Monitor the calibration of a deployed model, whose labels arrive late.
+
+    Rows are grouped into cohorts by the time of their prediction. A cohort counts, once, when its horizon has passed.
+    Every cohort multiplies an e-value, the evidence that the predicted probabilities are wrong by more than the margin.
+    While they are not, an alarm is raised with a probability of at most `alpha`, however often one looks.
+
+    Parameters
+    ----------
+    horizon : str or timedelta, default="30d"
+        Time after a prediction at which its label counts: hours, days or weeks. With integers as times, an integer.
+    unit : {"hour", "day", "week", "month", "integer"}, default="day"
+        Unit of time of a cohort. Weeks begin on Monday. With "integer", every value of `time` is a cohort.
+    alpha : float, default=0.05
+        Probability of a false alarm in the lifetime of a model, or until a reset.
+    odds_margin : float, default=1.05
+        Odds ratio up to which predicted odds may be wrong without an alarm; 1 for the exact null hypothesis.
+    lens : str, optional
+        The claim to monitor. The default is "positive" for two classes, "confidence" if only confidences are given,
+        and otherwise "classwise".
+    group : str, sequence or mapping, optional
+        Group columns whose values are monitored, too. A mapping of columns to values declares the groups; by default,
+        the first judged cohort declares them.
+    center : float, optional
+        Probability about which slopes turn, in addition to 0.5. The default is the mean probability of the first call.
+    missing : {"refuse", "least", "exclude", "no-event"}, default="refuse"
+        What happens to rows without a label when their horizon has passed: an error; the label that is the least
+        evidence, which is always valid; they do not count, which is valid only if missing does not depend on the
+        outcome; or the event did not occur.
+    overlap : {"independent", "threads"}, default="independent"
+        Whether outcomes are independent although horizons overlap. With "threads", only cohorts whose horizons do
+        not overlap are combined, which is valid if outcomes accrue over the horizon and share shocks.
+    shock_sd : float, default=0.0
+        Standard deviation of the log odds that the rows of a cohort share, such as an epidemic or a holiday.
+    complete : bool, default=False
+        Whether a cohort counts before its horizon when it and all earlier ones have all their labels.
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Importance weights must be at most 1; frequencies count rows.
+
+    Notes
+    -----
+    The evidence is a mixture over all starts of a drift and over errors of the level, of the slope, and of the scores
+    in 14 cells, in all rows and in each group.
+    The guarantee holds if the labels of a cohort are independent given the predictions and the earlier cohorts, and
+    if labels that are missing are treated as `missing` says. Cost: about 0.2 µs per row and view. Open cohorts are
+    sums: `a + b` is the monitor of all rows. Cohorts are judged in their order by `report`, and it does not matter how
+    often it is called. A saved state with two classes has about 11 kB, 2 to 5 kB for each open cohort, and 0.1 to 0.4
+    kB for each judged one; every class and group multiplies the first two numbers.
+
+    See Also
+    --------
+    test : Test the calibration of one data set.
+    load : Load a saved monitor.
+
+    References
+    ----------
+    .. [1] Ramdas, Grünwald, Vovk and Shafer (2023), "Game-theoretic statistics and safe anytime-valid inference".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import trueodds as to
+    >>> rng = np.random.default_rng(0)
+    >>> day = np.repeat(np.arange("2026-01-01", "2026-03-02", dtype="datetime64[D]"), 200)
+    >>> p = rng.beta(2, 8, day.size)
+    >>> y = rng.random(day.size) < np.where(day < np.datetime64("2026-01-20"), p, 1.4 * p)
+    >>> monitor = to.Monitor(horizon="7d")
+    >>> report = monitor.update(to.Predictions(y, p), time=day, as_of="2026-03-10").report()
+    >>> report.alarm, report.since
+    (True, '2026-01-20')
+    """
+
+    @checks_arguments
+    def __init__(
+        self,
+        horizon: Any = "30d",
+        unit: UnitName = "day",
+        *,
+        alpha: float = 0.05,
+        odds_margin: float = 1.05,
+        lens: str | None = None,
+        group: Any = None,
+        center: float | None = None,
+        missing: Literal["refuse", "least", "exclude", "no-event"] = "refuse",
+        overlap: Literal["independent", "threads"] = "independent",
+        shock_sd: float = 0.0,
+        complete: bool = False,
+        weight_kind: Literal["importance", "frequency"] = "importance",
+    ) -> None:
+        settings = MonitorSettings(
+            horizon=horizon, unit=unit, alpha=alpha, odds_margin=odds_margin, lens=lens, group=group, center=center,
+            missing=missing, overlap=overlap, shock_sd=shock_sd, complete=complete, weight_kind=weight_kind,
+        )  # fmt: skip
+        self._set(MonitorState(settings, None, None, {}, Judgment()), (), {})
+
+    def _set(self, state: MonitorState, notes: tuple[Note, ...], saved: Mapping[str, str]) -> None:
+        self._state = state
+        self._notes = notes  # of the last update
+        self._saved = dict(saved)  # checksum of each file from or to which this state was read or written
+
+    @property
+    def settings(self) -> MonitorSettings:
+        """The settings, which cannot change."""
+        return self._state.settings
+
+    @property
+    def as_of(self) -> str | None:
+        """The latest moment at which labels were extracted; None before the first rows."""
+        return None if self._state.as_of is None else format_moment(self._state.as_of)
+
+    @property
+    def n_open(self) -> int:
+        """Number of cohorts that are not judged."""
+        return len(self._state.open)
+
+    @property
+    def n_judged(self) -> int:
+        """Number of judged cohorts."""
+        return len(self._state.judgment.cohorts)
+
+    @checks_arguments
+    def update(
+        self,
+        preds: Predictions,
+        time: ArrayLike,
+        as_of: Any = None,
+        ids: ArrayLike | None = None,
+        *,
+        allow_fewer: bool = False,
+    ) -> Monitor:
+        """Take the rows of some cohorts, each of which replaces what was known of an open cohort.
+
+        Give the whole table again and again, or files of new days. Each cohort must be complete in its call; parts from
+        several files or machines are given to a monitor each, which are added. Judged cohorts are skipped; if their
+        rows or labels changed, a note says so.
+
+        Parameters
+        ----------
+        preds : Predictions
+            The predictions, of which recent ones may have no label.
+        time : array (n,)
+            Prediction time of each row: dates, datetimes, texts in the ISO format, or integers.
+        as_of : date, datetime, str or int, optional
+            The moment when the labels were extracted. The default is the newest prediction time.
+        ids : array (n,), optional
+            Identifier of each row, to refuse rows that are given twice. The default is `preds.row_id`.
+        allow_fewer : bool, default=False
+            Whether an open cohort may have fewer rows than before.
+
+        Returns
+        -------
+        Monitor
+            This monitor.
+
+        Raises
+        ------
+        InputError
+            TO901 for invalid times, TO902 for rows after `as_of`, TO903 if `as_of` runs backwards, TO904 for
+            another model, TO906 for fewer rows than before, TO909 for repeated ids, TO910 for weights above 1,
+            repeated clusters, and outcomes that are not labels. The monitor is then unchanged.
+        """
+        if not isinstance(preds, Predictions):
+            raise InputError(
+                "TO302", "⟨update⟩ takes predictions.", describe(preds), "Pass ⟨Predictions(y_true, y_prob)⟩."
+            )
+        state, settings = self._state, self.settings
+        times = read_times(time, preds.n, settings.unit)
+        moment = self._read_as_of(as_of, times)
+        refuse_future(times, moment)
+        row_ids = preds.row_id if ids is None else np.asarray(ids)
+        if row_ids is not None:
+            if row_ids.shape != (preds.n,):
+                got = f"shape {row_ids.shape} for {preds.n:,} rows"
+                raise InputError("TO107", "ids must have one value per row.", got, "Align it first.")
+            refuse_repeated_ids(row_ids)
+        model = state.model or MonitoredModel.from_predictions(preds, settings)
+        tallies = tally_cohorts(preds, settings.period.numbers(times), moment, settings, model)
+        judged = {cohort.number: cohort for cohort in state.judgment.cohorts}
+        last = state.judgment.last
+        opened = dict(state.open)
+        changed, late = [], []
+        for number, tally in tallies.items():
+            if (cohort := judged.get(number)) is not None:
+                if (cohort.fingerprint, cohort.rows) != (tally.fingerprint, tally.rows):
+                    changed.append((cohort, tally))
+            elif last is not None and number < last:
+                late.append(number)
+            else:
+                before = opened.get(number)
+                if before is not None and tally.rows < before.rows and not check("allow_fewer", allow_fewer, bool):
+                    raise InputError(
+                        "TO906",
+                        f"The open cohort {settings.period.label(number)} has fewer rows than before.",
+                        f"{tally.rows:,} instead of {before.rows:,}",
+                        "Give all rows of a cohort in one call, or add monitors of its parts. If rows were removed,"
+                        " pass ⟨allow_fewer=True⟩.",
+                    )
+                opened[number] = tally
+        notes = (*self._changed_notes(changed), *self._late_notes(late, tallies))
+        as_of_now = moment if state.as_of is None else max(state.as_of, moment)
+        new = replace(state, model=model, as_of=as_of_now, open=dict(sorted(opened.items())))
+        self._set(new, notes, self._saved)
+        return self
+
+    def _read_as_of(self, as_of: Any, times: Any) -> Moment:
+        """Return the moment of the extraction; raise TO903 if it is earlier than that of an earlier call."""
+        before, unit = self._state.as_of, self.settings.unit
+        if as_of is None:
+            return read_moment(times.max(), unit)
+        moment = read_moment(as_of, unit)
+        if before is not None and moment < before:
+            raise InputError(
+                "TO903",
+                "⟨as_of⟩ runs backwards: these labels were extracted before those that the monitor has.",
+                f"{format_moment(moment)} after {format_moment(before)}",
+                "Give the newest table, or add a monitor of the older one.",
+            )
+        return moment
+
+    def _changed_notes(self, changed: list[Any]) -> list[Note]:
+        """Return the note on judged cohorts whose rows changed; nothing is judged again."""
+        if not changed:
+            return []
+        assert self._state.model is not None
+        texts = []
+        for cohort, tally in changed[:MAX_NAMED_COHORTS]:
+            differences = [f"{tally.rows - cohort.rows:+,} rows"] * (tally.rows != cohort.rows)
+            for name, before, now in zip(self._state.model.classes, cohort.labels, tally.labels.tolist(), strict=True):
+                differences += [f"{now - before:+,} labels {name}"] * (now != before)
+            what = ", ".join(differences) or "other probabilities or labels in as many rows"
+            texts.append(f"{self.settings.period.label(cohort.number)}: {what}")
+        more = f"; and {len(changed) - MAX_NAMED_COHORTS:,} more" if len(changed) > MAX_NAMED_COHORTS else ""
+        text = f"Judged cohorts were given again with differences, and were not judged again. {'; '.join(texts)}{more}."
+        return [Note("TN901", text)]
+
+    def _late_notes(self, late: list[int], tallies: Mapping[int, CohortTally]) -> list[Note]:
+        """Return the note on cohorts that came after later ones had been judged."""
+        if not late:
+            return []
+        labels = ", ".join(self.settings.period.label(number) for number in late[:MAX_NAMED_COHORTS])
+        rows = sum(tallies[number].rows for number in late)
+        text = (
+            f"{len(late):,} cohorts ({labels}{', …' if len(late) > MAX_NAMED_COHORTS else ''}) with {rows:,} rows came"
+            " after later cohorts had been judged, and do not count."
+        )
+        return [Note("TN903", text)]
+
+    def __add__(self, other: Any) -> Monitor:
+        """Return the monitor of the rows of both, neither of which may have been judged over the same cohorts."""
+        if not isinstance(other, Monitor):
+            return NotImplemented
+        a, b = self._state, other._state
+        _check_mergeable(a, b)
+        if a.judgment.cohorts and b.judgment.cohorts:
+            raise InputError(
+                "TO908",
+                "Two monitors that have judged cohorts cannot be added.",
+                f"{len(a.judgment.cohorts):,} and {len(b.judgment.cohorts):,} judged cohorts",
+                "Add them before the first report, or add a monitor of later cohorts without a report.",
+            )
+        judgment = a.judgment if a.judgment.cohorts or a.judgment.epoch.number else b.judgment
+        opened = dict(a.open)
+        for number, tally in b.open.items():
+            before = opened.get(number)
+            label = a.settings.period.label(number)
+            if before is not None and (before.fingerprint, before.rows) == (tally.fingerprint, tally.rows):
+                raise InputError(
+                    "TO908",
+                    "Both monitors have the same rows, which would count twice.",
+                    f"{tally.rows:,} rows of cohort {label}",
+                    "Give each row to one of them.",
+                )
+            opened[number] = tally if before is None else before + tally
+        if judgment.last is not None and opened and (first := min(opened)) <= judgment.last:
+            period = a.settings.period
+            raise InputError(
+                "TO908",
+                "A monitor with judged cohorts can take later cohorts only.",
+                f"cohort {period.label(first)}, after {period.label(judgment.last)} was judged",
+                "Add all parts of a cohort before the report that judges it.",
+            )
+        moments = [moment for moment in (a.as_of, b.as_of) if moment is not None]
+        merged = Monitor.__new__(Monitor)
+        state = MonitorState(
+            a.settings, a.model or b.model, max(moments, default=None), dict(sorted(opened.items())), judgment
+        )
+        merged._set(state, (*self._notes, *other._notes), {**self._saved, **other._saved})
+        return merged
+
+    def __radd__(self, other: Any) -> Monitor:
+        """Return this monitor for 0 + monitor, with which `sum` begins."""
+        return self if type(other) is int and other == 0 else NotImplemented
+
+    @checks_arguments
+    def report(self, *, require_judged: bool = False) -> MonitorReport:
+        """Judge the cohorts whose horizon has passed, and report.
+
+        Parameters
+        ----------
+        require_judged : bool, default=False
+            Whether it is an error if no cohort has been judged in this epoch.
+
+        Returns
+        -------
+        MonitorReport
+            The report.
+
+        Raises
+        ------
+        InputError
+            TO907 if labels are missing in a cohort whose horizon has passed, and ``missing="refuse"``; earlier
+            cohorts are judged. TO911 if no cohort has been judged, but one is required.
+        """
+        self._judge_due_cohorts()
+        state = self._state
+        if check("require_judged", require_judged, bool) and not state.judgment.epoch.n_cohorts:
+            raise InputError(
+                "TO911",
+                "No cohort has been judged.",
+                f"{len(state.open):,} open cohorts",
+                "Wait until the horizon of the first one has passed, or pass a later ⟨as_of⟩.",
+            )
+        return report_of_state.report(state, self._notes)
+
+    def _judge_due_cohorts(self) -> None:
+        state = self._state
+        if state.model is None or state.as_of is None:
+            return
+        settings, alternatives = state.settings, state.model.alternatives(state.settings)
+        opened, judgment = dict(state.open), state.judgment
+        try:
+            for number in list(opened):
+                tally = opened[number]
+                has_passed = settings.period.has_passed(number, settings.horizon, state.as_of)
+                is_over = settings.period.has_passed(number, 0, state.as_of)
+                if not has_passed and not (settings.complete and is_over and not tally.unlabeled):
+                    break
+                if has_passed:
+                    self._check_labels(number, tally)
+                judgment = judgment.judge(number, tally, settings, alternatives)
+                del opened[number]
+        finally:  # cohorts before one with missing labels are judged
+            self._set(replace(state, open=opened, judgment=judgment), self._notes, self._saved)
+
+    def _check_labels(self, number: int, tally: CohortTally) -> None:
+        """Raise TO907 if labels are missing that would have to be there, or whose extraction came too early."""
+        settings = self.settings
+        if not tally.unlabeled or settings.missing == "least":
+            return
+        is_early = not settings.period.has_passed(number, settings.horizon, tally.as_of)
+        if settings.missing != "refuse" and not is_early:
+            return
+        label = settings.period.label(number)
+        got = f"{tally.unlabeled:,} of {tally.rows:,} rows in cohort {label}"
+        if is_early:
+            raise InputError(
+                "TO907",
+                "Labels are missing in a cohort whose horizon has passed since they were extracted.",
+                f"{got}, extracted on {format_moment(tally.as_of)}",
+                f"Give the rows of {label} again with their labels, or start with ⟨missing='least'⟩.",
+            )
+        raise InputError(
+            "TO907",
+            "Labels are missing in a cohort whose horizon has passed.",
+            got,
+            "Add them, or start with ⟨missing='least'⟩ (always valid), 'exclude' (valid if missing does not depend on"
+            " the outcome) or 'no-event' (if missing means no event).",
+        )
+
+    @checks_arguments
+    def reset(self, reason: str) -> Monitor:
+        """Begin the next epoch, after an alarm that was acted upon.
+
+        The evidence begins again at 1; judged cohorts do not count again.
+
+        Parameters
+        ----------
+        reason : str
+            What was done, such as "recalibrated on 2026-11-28".
+
+        Returns
+        -------
+        Monitor
+            This monitor.
+        """
+        reason = check("reason", reason, str)
+        if not reason.strip():
+            raise InputError(
+                "TO203", "⟨reason⟩ must say what was done.", describe(reason), "For instance 'recalibrated'."
+            )
+        state = self._state
+        self._set(replace(state, judgment=state.judgment.reset(reason)), self._notes, self._saved)
+        return self
+
+    @checks_arguments
+    def check_settings(self, **settings: Any) -> None:
+        """Raise TO904 if settings differ from those that the first call fixed.
+
+        Parameters
+        ----------
+        **settings
+            Settings by name, as the constructor takes them.
+
+        Raises
+        ------
+        InputError
+            TO904 if one differs, TO202 for an unknown name.
+        """
+        names = [field.name for field in fields(MonitorSettings)]
+        if unknown := [name for name in settings if name not in names]:
+            raise InputError("TO202", "A monitor has no such setting.", unknown[0], f"It has {', '.join(names)}.")
+        self.settings.refuse_others(settings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON, which `save` writes.
+
+        Returns
+        -------
+        dict
+            The state, of the schema ``trueodds.monitor_state/1``.
+        """
+        return state_to_json(self._state)
+
+    @checks_arguments
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the state in a file, which `trueodds.load` reads.
+
+        The file is written beside the old one and renamed, so that it is never half written.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Raises
+        ------
+        InputError
+            TO913 if the file holds the state of a monitor that this one was not loaded from: another process saved it.
+            TO905 if it cannot be written.
+        """
+        name = os.path.realpath(check("path", path, str | os.PathLike))
+        content = self.to_dict()
+        write_state(name, content, self._saved.get(name))
+        self._saved[name] = content["sha256"]
+
+    def __repr__(self) -> str:
+        return f"Monitor({self.n_judged:,} judged and {self.n_open:,} open cohorts, as of {self.as_of})"
+
+
+def load(path: str | os.PathLike[str]) -> Monitor:
+    """Load a monitor that was saved; raise TO905 if the file was changed or truncated."""
+    source = os.fspath(path)
+    content = json_files.parse_json(json_files.read_text(path, "TO905"), "TO905", source)
+    monitor = Monitor.__new__(Monitor)
+    if not isinstance(content, dict):
+        raise invalid_state(source, describe(content))
+    monitor._set(state_from_json(content, source), (), {os.path.realpath(source): content["sha256"]})
+    return monitor
+
+
+def _check_mergeable(a: MonitorState, b: MonitorState) -> None:
+    """Raise TO904 if two monitors differ in their settings or in their model."""
+    for field in fields(MonitorSettings):
+        values = getattr(a.settings, field.name), getattr(b.settings, field.name)
+        if values[0] != values[1]:
+            got = f"{field.name} {describe(values[0])} and {describe(values[1])}"
+            raise InputError("TO904", "Monitors with different settings cannot be added.", got, "Use the same ones.")
+    if a.model is None or b.model is None or a.model == b.model:
+        return
+    if replace(a.model, centers=b.model.centers) == b.model:
+        got = f"{describe(list(a.model.centers))} and {describe(list(b.model.centers))}"
+        raise InputError(
+            "TO904",
+            "The slopes of the two monitors turn about different centers, in log odds.",
+            got,
+            "Set ⟨center⟩ to the mean probability when creating them, for instance ⟨center=0.1⟩.",
+        )
+    raise InputError(
+        "TO904", "Monitors of different models cannot be added.", f"{a.model.classes} and {b.model.classes}",
+        "Add the monitors of one model.",
+    )  # fmt: skip

@@ -1,0 +1,305 @@
+"""The report of a monitor: whether there is an alarm, what is wrong since when and by how much, and what to do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.formatting import format_count, format_number, format_percent_in_text
+from trueodds.core.json_files import JsonObject
+from trueodds.core.printable import to_printable
+from trueodds.core.results import Interval, Result
+from trueodds.core.table import to_data_frame
+from trueodds.monitoring.advice import Advice
+from trueodds.monitoring.judgment import Contribution
+from trueodds.monitoring.onset import MonitoredError, Onset
+
+MAX_CONTRIBUTIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CohortRow(JsonObject):
+    """A line of the table of cohorts: an open cohort, a judged one, or several old ones.
+
+    Attributes
+    ----------
+    cohort, last : str
+        The cohort, and the last one of several.
+    status : {"judged", "open"}
+        Whether it was judged.
+    epoch : int or None
+        Number of the epoch in which it was judged.
+    cohorts : int
+        Number of cohorts.
+    rows, unlabeled : int
+        Number of rows, and of those without a label.
+    observed, expected, variance : float
+        Observed and expected number of events in rows with labels, and the variance of the former under calibration.
+    log_evidence : float or None
+        Log e-value after this cohort; None if it is open.
+    """
+
+    cohort: str
+    last: str
+    status: str
+    epoch: int | None
+    cohorts: int
+    rows: int
+    unlabeled: int
+    observed: float
+    expected: float
+    variance: float
+    log_evidence: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionDrift(JsonObject):
+    """How the predictions changed, which says nothing about their calibration.
+
+    Attributes
+    ----------
+    mean_before, mean_now : float
+        Mean prediction in the first cohorts, and in the latest ones.
+    distance : float
+        Total variation distance between the shares of rows by score cell.
+    rows_before, rows_now : float
+        Number of rows of either.
+    """
+
+    mean_before: float
+    mean_now: float
+    distance: float
+    rows_before: float
+    rows_now: float
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorStatus(JsonObject):
+    """Where a monitor stands.
+
+    Attributes
+    ----------
+    as_of : str or None
+        The latest moment at which labels were extracted.
+    epoch : int
+        Number of the epoch, from 0.
+    reset_reason : str
+        Reason of the reset with which it began.
+    judged, open : int
+        Number of cohorts that were judged in this epoch, and of open ones.
+    open_rows, open_unlabeled : int
+        Number of rows in open cohorts, and of those without a label.
+    last_judged : str or None
+        The last judged cohort.
+    next_due : str or None
+        The moment at which the first open cohort counts.
+    alarm_cohort : str or None
+        The cohort that raised the alarm.
+    max_log_evidence : float
+        Largest log e-value of the epoch.
+    impossible : float
+        Number of events with probability 0, and of nonevents with probability 1.
+    """
+
+    as_of: str | None
+    epoch: int
+    reset_reason: str
+    judged: int
+    open: int
+    open_rows: int
+    open_unlabeled: int
+    last_judged: str | None
+    next_due: str | None
+    alarm_cohort: str | None
+    max_log_evidence: float
+    impossible: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MonitorReport(Result):
+    """The report of a `Monitor`.
+
+    Attributes
+    ----------
+    alarm : bool
+        Whether the evidence reached 1/alpha in the current epoch, or an event with probability 0 occurred.
+    log_evidence : float
+        The logarithm of the current e-value.
+    status : MonitorStatus
+        Numbers of judged and open cohorts, and the cohort of the alarm.
+    onset : Onset or None
+        Since when the probabilities are wrong; None without an alarm.
+    error : MonitoredError or None
+        Mean error since the onset; without an alarm, of all judged cohorts of the epoch.
+    contributions : tuple of Contribution
+        The largest parts of the evidence.
+    cohorts : tuple of CohortRow
+        The cohorts.
+    drift : PredictionDrift or None
+        The change of the predictions.
+    advice : Advice
+        What to do.
+    settings : mapping
+        The settings.
+    assumptions : tuple of str
+        What the guarantee assumes.
+    notes : tuple of Note
+        Facts to report.
+    """
+
+    json_schema: ClassVar[str] = "trueodds.monitor/1"
+    json_keys: ClassVar[tuple[str, ...]] = (
+        "alarm", "evidence", "log_evidence", "since", "status", "onset", "error", "contributions", "cohorts", "drift",
+        "advice", "settings", "assumptions", "notes",
+    )  # fmt: skip
+
+    alarm: bool
+    log_evidence: float
+    status: MonitorStatus
+    onset: Onset | None
+    error: MonitoredError | None
+    contributions: tuple[Contribution, ...]
+    cohorts: tuple[CohortRow, ...]
+    drift: PredictionDrift | None
+    advice: Advice
+    settings: dict[str, Any]
+    assumptions: tuple[str, ...]
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def evidence(self) -> float:
+        """The current e-value: an alarm is raised when it reaches 1/alpha."""
+        return math.exp(self.log_evidence) if self.log_evidence < 709 else math.inf
+
+    @property
+    def since(self) -> str | None:
+        """The cohort since which the probabilities are wrong; None without an alarm."""
+        return None if self.onset is None else self.onset.since
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval of the mean error since the onset."""
+        return None if self.error is None else self.error.interval
+
+    @property
+    def open_cohorts(self) -> tuple[CohortRow, ...]:
+        """The cohorts whose horizon has not passed."""
+        return tuple(row for row in self.cohorts if row.status == "open")
+
+    @property
+    def judged_cohorts(self) -> tuple[CohortRow, ...]:
+        """The judged cohorts, of which old ones are added."""
+        return tuple(row for row in self.cohorts if row.status == "judged")
+
+    def frame(self) -> Any:
+        """Return the cohorts as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or dict
+            A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed.
+        """
+        rows = [row.to_dict() for row in self.cohorts]
+        columns = {name: [math.nan if row[name] is None else row[name] for row in rows] for name in CohortRow.__slots__}
+        return to_data_frame(columns)
+
+    def describe(self) -> str:
+        """Describe the alarm, its cause, the onset, the error, and the advice.
+
+        Returns
+        -------
+        str
+            A line for each.
+        """
+        lines = [self._alarm_text()]
+        if self.alarm:
+            lines += [text for text in (self._cause_text(), self._onset_text()) if text]
+        if self.error is not None:
+            lines.append(self._error_text(self.error))
+        if self.status.open:
+            lines.append(self._open_text())
+        if self.drift is not None:
+            lines.append(_drift_text(self.drift))
+        if self.alarm:
+            lines.append(f"Advice: {self.advice.text}")
+            if self.advice.fit:
+                lines += [f"  {self.advice.fit}", f"  {self.advice.confirm}"]
+        lines += [f"Guarantee: {self.assumptions[0]}", *(f"  {text}" for text in self.assumptions[1:])]
+        return to_printable_lines(lines)
+
+    def _alarm_text(self) -> str:
+        status = self.status
+        needed = format_number(1 / self.settings["alpha"])
+        if not status.judged:
+            due = "" if status.next_due is None else f"; the first counts from {status.next_due} on"
+            return f"Nothing judged yet: {format_count(status.open, 'open cohort')}{due}."
+        value = f"e-value {format_number(self.evidence)}, an alarm needs {needed}"
+        judged = f"{format_count(status.judged, 'cohort')} to {status.last_judged}"
+        if not self.alarm:
+            return f"No alarm: {value}, after {judged}."
+        margin = format_percent_in_text(self.settings["odds_margin"] - 1)
+        off = "not exact" if self.settings["odds_margin"] == 1 else f"more than {margin} off"
+        if status.impossible:
+            events = format_count(round(status.impossible), "outcome")
+            cause = f"{events} had predicted probability 0"
+        else:
+            cause = f"the predicted odds are {off}"
+        return f"Alarm at cohort {status.alarm_cohort}: {cause} ({value}, after {judged})."
+
+    def _cause_text(self) -> str:
+        if not self.contributions:
+            return ""
+        largest = self.contributions[0]
+        of_group = "" if largest.group is None else f", in {largest.group}"
+        of_view = "" if largest.view in ("positive", "confidence") else f" of {largest.view}"
+        return (
+            f"Largest part of the evidence ({format_percent_in_text(largest.share)}): {largest.claim}{of_view}"
+            f"{of_group}, {largest.direction}."
+        )
+
+    def _onset_text(self) -> str:
+        if self.onset is None:
+            return ""
+        return (
+            f"Onset: {self.onset.since} ({self.onset.earliest} to {self.onset.latest}); for a slow drift, the cohort in"
+            " which the error left the margin."
+        )
+
+    def _error_text(self, error: MonitoredError) -> str:
+        period = "Since the onset" if self.onset is not None else "In this epoch"
+        rate, mean = error.observed / error.rows, error.expected / error.rows
+        low, high = error.interval.low, error.interval.high
+        text = (
+            f"{period}: observed {rate:.2%}, predicted {mean:.2%}, error {error.value:+.2%} [{low:+.2%}, {high:+.2%}]"
+        )
+        if math.isnan(error.o_e):
+            return f"{text}."
+        return f"{text}, O:E {error.o_e:.2f} [{error.o_e_interval.low:.2f}, {error.o_e_interval.high:.2f}]."
+
+    def _open_text(self) -> str:
+        status = self.status
+        return (
+            f"Open: {format_count(status.open, 'cohort')} with {format_count(status.open_rows, 'row')}, of which"
+            f" {status.open_unlabeled:,} have no label yet."
+        )
+
+
+def _drift_text(drift: PredictionDrift) -> str:
+    return (
+        f"Predictions: mean {drift.mean_now:.2%}, in the first cohorts {drift.mean_before:.2%};"
+        f" {format_percent_in_text(drift.distance)} of the rows moved to other scores. This is no error by itself."
+    )
+
+
+def to_printable_lines(lines: list[str]) -> str:
+    """Return lines in which names from the data are printable."""
+    return "\n".join(to_printable(line) for line in lines)
+
+
+def total_variation(before: np.ndarray, now: np.ndarray) -> float:
+    """Return the total variation distance of two distributions, given by counts."""
+    return float(np.abs(before / before.sum() - now / now.sum()).sum() / 2)

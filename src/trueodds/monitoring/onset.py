@@ -1,0 +1,116 @@
+"""Since when a model is wrong, and by how much: the onset of an error, and its size with an anytime-valid interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueodds.core.json_files import JsonObject
+from trueodds.core.results import Interval
+from trueodds.monitoring.alternatives import Alternatives
+from trueodds.monitoring.capital import weights
+from trueodds.monitoring.evidence import EVENTS, EXPECTED, ROWS, UNKNOWN, VARIANCE
+from trueodds.monitoring.judged_cohorts import JudgedSums
+
+REGION = 3.0  # nats below the best start that are still in the region of the onset
+PRIOR_VARIANCE = 50.0  # variance of the events at which the anytime-valid interval is narrowest, relative to its size
+
+
+@dataclass(frozen=True, slots=True)
+class Onset(JsonObject):
+    """The cohort since which the evidence of level and slope is largest.
+
+    Attributes
+    ----------
+    since, earliest, latest : str
+        The cohort, and the first and last cohort of the region of starts that are nearly as likely.
+    view : str
+        View in which the error was dated.
+    group : str or None
+        Group in which it was dated; None for all rows.
+    """
+
+    since: str
+    earliest: str
+    latest: str
+    view: str
+    group: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MonitoredError(JsonObject):
+    """Mean error of the probabilities since the onset.
+
+    Attributes
+    ----------
+    value : float
+        Observed minus predicted event rate.
+    interval : Interval
+        Interval that covers the mean error of these rows with its level, however often one looks.
+    o_e : float
+        Observed divided by expected events.
+    o_e_interval : Interval
+        The same interval for the ratio.
+    rows, observed, expected : float
+        Number of rows, of events, and of expected events.
+    """
+
+    value: float
+    interval: Interval
+    o_e: float
+    o_e_interval: Interval
+    rows: float
+    observed: float
+    expected: float
+
+
+def find_onset(
+    history: list[JudgedSums], name: str, view: int, alternatives: Alternatives, *, has_shock: bool
+) -> tuple[int, int, int]:
+    """Return the positions of the best start, and of the first and the last start within `REGION` of it."""
+    n = alternatives.n_tilts + alternatives.n_slopes
+    rows = [sums.log_ratios[name][view] if name in sums.log_ratios else np.zeros(n) for sums in history]
+    later_sums = np.cumsum(np.stack(rows)[::-1], axis=0)[::-1]
+    share = weights(alternatives, has_shock=has_shock)[:n]
+    with np.errstate(divide="ignore"):
+        evidence = np.logaddexp.reduce(later_sums + np.log(share), axis=1)
+    best = int(evidence.argmax())
+    near = np.flatnonzero(evidence >= evidence[best] - REGION)
+    return best, int(near[0]), int(near[-1])
+
+
+def estimate_error(history: list[JudgedSums], name: str, view: int, alpha: float) -> MonitoredError | None:
+    r"""Return the mean error of some cohorts; None without rows.
+
+    .. math:: \frac{O - E \pm \sqrt{(V + 50)\,(2 \ln(1/\alpha) + \ln(1 + V/50))}}{n}
+
+    V is Σp(1 − p), or that of the observed rate if it is larger. An unknown outcome is an event at one end of the
+    interval and none at the other.
+    """
+    totals = [sums.totals[name][view] for sums in history if name in sums.totals]
+    if not totals or not (total := np.sum(totals, axis=0))[ROWS] > 0:
+        return None
+    n, observed, expected, variance, unknown = (
+        float(total[column]) for column in (ROWS, EVENTS, EXPECTED, VARIANCE, UNKNOWN)
+    )
+    estimated = observed + unknown * expected / n
+    rate, mean = estimated / n, expected / n
+    if 0 < mean < 1:
+        variance *= max(1.0, rate * (1 - rate) / (mean * (1 - mean)))
+    width = math.sqrt((variance + PRIOR_VARIANCE) * (2 * math.log(1 / alpha) + math.log1p(variance / PRIOR_VARIANCE)))
+    low, high = (observed - expected - width) / n, (observed + unknown - expected + width) / n
+    level = 1 - alpha
+    ratios = (
+        (math.nan,) * 3 if expected == 0 else (estimated / expected, 1 + low * n / expected, 1 + high * n / expected)
+    )
+    return MonitoredError(
+        value=(estimated - expected) / n,
+        interval=Interval(max(low, -1.0), min(high, 1.0), level, "anytime"),
+        o_e=ratios[0],
+        o_e_interval=Interval(max(ratios[1], 0.0), ratios[2], level, "anytime"),
+        rows=n,
+        observed=estimated,
+        expected=expected,
+    )

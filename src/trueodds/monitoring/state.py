@@ -1,0 +1,242 @@
+"""The saved state of a monitor: versioned strict JSON with a checksum, whose size does not grow with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, describe
+from trueodds.core.typing import Array
+from trueodds.kernels.likelihood_ratio_sums import CERTAIN_COLUMNS
+from trueodds.kernels.tilted_sums import TILT_GRID
+from trueodds.monitoring.alternatives import Alternatives
+from trueodds.monitoring.capital import DISCOUNTS, Capital
+from trueodds.monitoring.cohort_tally import CohortTally
+from trueodds.monitoring.cohorts import Moment
+from trueodds.monitoring.evidence import N_TOTALS, EvidenceSums
+from trueodds.monitoring.judged_cohorts import JudgedCohort, JudgedSums
+from trueodds.monitoring.judgment import Judgment, MonitorEpoch
+from trueodds.monitoring.monitor_settings import MonitorSettings
+from trueodds.monitoring.monitored_model import MonitoredModel
+from trueodds.tallies.tally_sums import checksum
+
+SCHEMA = "trueodds.monitor_state/1"
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorState:
+    """All that a monitor knows.
+
+    Attributes
+    ----------
+    settings : MonitorSettings
+        The settings.
+    model : MonitoredModel or None
+        The model; None before the first rows.
+    as_of : numpy.datetime64 or int or None
+        The latest moment at which labels were extracted.
+    open : mapping of int to CohortTally
+        The cohorts that are not judged, in order.
+    judgment : Judgment
+        The judged cohorts.
+    """
+
+    settings: MonitorSettings
+    model: MonitoredModel | None
+    as_of: Moment | None
+    open: Mapping[int, CohortTally]
+    judgment: Judgment
+
+
+def state_to_json(state: MonitorState) -> dict[str, Any]:
+    """Return the state as strict JSON, with its checksum."""
+    judgment = state.judgment
+    content = {
+        "schema": SCHEMA,
+        "settings": state.settings.to_json(),
+        "model": None if state.model is None else asdict(state.model),
+        "as_of": _moment_to_json(state.as_of),
+        "open": {str(number): _tally_to_json(tally) for number, tally in state.open.items()},
+        "judged": _columns(judgment.cohorts),
+        "history": [_history_to_json(sums) for sums in judgment.history],
+        "epochs": [
+            asdict(epoch) | {"groups": [list(item) for item in epoch.groups.items()]} for epoch in judgment.epochs
+        ],
+        "capital": [
+            {
+                name: {"t": capital.t, "log_values": capital.log_values.tolist(), "memory": capital.memory.tolist()}
+                for name, capital in thread.items()
+            }
+            for thread in judgment.capital
+        ],
+    }
+    content = _plain(content)
+    return content | {"sha256": checksum(content)}
+
+
+def state_from_json(content: Any, source: str) -> MonitorState:
+    """Return the state that `state_to_json` converted; raise TO905 if it was changed or truncated."""
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        schema = content.get("schema") if isinstance(content, dict) else content
+        raise invalid_state(source, f"the schema {describe(schema)} instead of {SCHEMA}")
+    if content.get("sha256") != checksum(content):
+        raise invalid_state(source, "content that does not fit its checksum")
+    try:
+        return _read_state(content)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as problem:
+        raise invalid_state(source, f"an invalid value ({type(problem).__name__}: {problem})") from None
+
+
+def invalid_state(source: str, got: str) -> InputError:
+    """Return the error for a file that is not the state of a monitor."""
+    return InputError(
+        "TO905",
+        "The file is not the state of a monitor as it was saved.",
+        f"{got} in {source}",
+        "Restore a copy of it, or start again with all files.",
+    )
+
+
+def _read_state(content: Mapping[str, Any]) -> MonitorState:
+    settings = MonitorSettings.from_json(content["settings"])
+    model = None
+    if (values := content["model"]) is not None:
+        model = MonitoredModel(
+            values["kind"], tuple(values["classes"]), values["lens"], tuple(values["views"]), tuple(values["centers"])
+        )
+    as_of = _moment_from_json(content["as_of"])
+    if model is None:
+        return MonitorState(settings, None, as_of, {}, Judgment())
+    alternatives = model.alternatives(settings)
+    opened = {int(number): _tally_from_json(tally, alternatives) for number, tally in content["open"].items()}
+    columns = content["judged"]
+    judged = tuple(
+        JudgedCohort(number, epoch, rows, unlabeled, tuple(labels), int(fingerprint, 16), log_evidence)
+        for number, epoch, rows, unlabeled, labels, fingerprint, log_evidence in zip(
+            *(columns[name] for name in JudgedCohort.__slots__), strict=True
+        )
+    )
+    epochs = tuple(
+        MonitorEpoch(**{**epoch, "groups": dict(map(tuple, epoch["groups"]))}) for epoch in content["epochs"]
+    )
+    capital = tuple(
+        {name: _capital_from_json(values, alternatives) for name, values in thread.items()}
+        for thread in content["capital"]
+    )
+    history = tuple(_history_from_json(sums) for sums in content["history"])
+    return MonitorState(settings, model, as_of, opened, Judgment(judged, history, epochs, capital))
+
+
+def _columns(cohorts: tuple[JudgedCohort, ...]) -> dict[str, list[Any]]:
+    """Return a list for each field, which is shorter than an object for each cohort."""
+    columns = {name: [getattr(cohort, name) for cohort in cohorts] for name in JudgedCohort.__slots__}
+    return columns | {"fingerprint": [f"{value:016x}" for value in columns["fingerprint"]]}
+
+
+def _tally_to_json(tally: CohortTally) -> dict[str, Any]:
+    return {
+        "rows": tally.rows,
+        "unlabeled": tally.unlabeled,
+        "labels": tally.labels,
+        "fingerprint": f"{tally.fingerprint:016x}",
+        "as_of": _moment_to_json(tally.as_of),
+        "sums": {name: [_sums_to_json(view) for view in views] for name, views in tally.sums.items()},
+    }
+
+
+def _tally_from_json(values: Mapping[str, Any], alternatives: list[Alternatives]) -> CohortTally:
+    as_of = _moment_from_json(values["as_of"])
+    assert as_of is not None
+    sums = {
+        name: tuple(_sums_from_json(*item) for item in zip(views, alternatives, strict=True))
+        for name, views in values["sums"].items()
+    }
+    labels = np.array(values["labels"], dtype=np.int64)
+    return CohortTally(values["rows"], values["unlabeled"], labels, int(values["fingerprint"], 16), as_of, sums)
+
+
+def _sums_to_json(sums: EvidenceSums) -> dict[str, Any]:
+    """Return the sums of the occupied cells only."""
+    occupied = np.flatnonzero(sums.cells[:, 0])
+    content: dict[str, Any] = {
+        "cells": {str(cell): sums.cells[cell] for cell in occupied},
+        "slopes": sums.slopes,
+        "certain": sums.certain,
+    }
+    if sums.tilted is not None:
+        content["tilted"] = {str(cell): sums.tilted[cell] for cell in occupied}
+    return content
+
+
+def _sums_from_json(values: Mapping[str, Any], alternatives: Alternatives) -> EvidenceSums:
+    width = N_TOTALS + alternatives.n_tilts
+    tilted = values.get("tilted")
+    return EvidenceSums(
+        _rows_from_json(values["cells"], alternatives.n_cells, width),
+        _floats(values["slopes"], (alternatives.n_slopes,)),
+        _floats(values["certain"], (len(CERTAIN_COLUMNS),)),
+        None if tilted is None else _rows_from_json(tilted, alternatives.n_cells, len(TILT_GRID)),
+    )
+
+
+def _rows_from_json(values: Mapping[str, Any], n_rows: int, width: int) -> Array:
+    array = np.zeros((n_rows, width))
+    for row, numbers in values.items():
+        array[int(row)] = _floats(numbers, (width,))
+    return array
+
+
+def _history_to_json(sums: JudgedSums) -> dict[str, Any]:
+    return {
+        "cohorts": [sums.first, sums.last, sums.epoch, sums.n_cohorts],
+        "totals": sums.totals,
+        "log_ratios": sums.log_ratios,
+        "cell_rows": sums.cell_rows,
+    }
+
+
+def _history_from_json(values: Mapping[str, Any]) -> JudgedSums:
+    totals, log_ratios = (
+        {name: np.array(views, dtype=np.float64) for name, views in values[key].items()}
+        for key in ("totals", "log_ratios")
+    )
+    first, last, epoch, n_cohorts = values["cohorts"]
+    cell_rows = np.array(values["cell_rows"], dtype=np.float64)
+    return JudgedSums(first, last, epoch, n_cohorts, totals, log_ratios, cell_rows)
+
+
+def _capital_from_json(values: Mapping[str, Any], alternatives: list[Alternatives]) -> Capital:
+    views, size = len(alternatives), alternatives[0].size + len(DISCOUNTS)
+    memory = (len(DISCOUNTS), views, alternatives[0].n_cells, alternatives[0].n_tilts + 1)
+    return Capital(values["t"], _floats(values["log_values"], (views, size)), _floats(values["memory"], memory))
+
+
+def _floats(values: Any, shape: tuple[int, ...]) -> Array:
+    array = np.array(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"shape {array.shape} instead of {shape}")
+    return array
+
+
+def _moment_to_json(moment: Moment | None) -> int | str | None:
+    return str(moment) if isinstance(moment, np.datetime64) else moment
+
+
+def _moment_from_json(value: Any) -> Moment | None:
+    return np.datetime64(value, "us") if isinstance(value, str) else value
+
+
+def _plain(value: Any) -> Any:
+    """Convert arrays and tuples to lists, and whole floats to integers, which are shorter."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value

@@ -104,6 +104,6 @@ def test_text_of_variable_length_is_accepted_in_every_argument() -> None:
 def test_missing_text_of_variable_length_is_an_error(missing: Any) -> None:
     labels = np.array(["no", missing, "yes", "no"], dtype=STRINGS(na_object=missing))
     with pytest.raises(InputError, match=r"TO103.*row 1"):
-        Predictions(labels, P, classes=["no", "yes"])
+        Predictions(labels, P, classes=["no", "yes"]).require_labels()
     with pytest.raises(InputError, match=r"TO112.*row 1"):
         Predictions(Y, P, group=labels)

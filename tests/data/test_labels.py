@@ -100,8 +100,8 @@ def test_huge_integers_are_out_of_range_and_no_crash(huge: int) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_label_that_is_no_number_is_refused_with_or_without_classes(bad: float) -> None:
     for classes in (None, [5, 6], ["a", "b"]):
-        with refused("TO103", str(bad), "row 1"):
-            Predictions([1, bad, 0], P2, classes=classes)
+        with refused("TO103", "inf" if bad == np.inf else "none", "row 1"):  # NaN is a label that is not known yet
+            Predictions([1, bad, 0], P2, classes=classes).require_labels()
 
 
 def test_a_fraction_is_no_label_and_the_fix_names_votes() -> None:
@@ -167,9 +167,12 @@ def test_ratings_that_are_fractions_are_passed_as_classes() -> None:
     ],
     ids=lambda y: f"{type(y).__module__}.{type(y).__name__}",
 )
-def test_missing_labels_are_refused(y: Any) -> None:
-    with refused("TO103"):
-        Predictions(y, P2)
+def test_missing_labels_are_refused_when_they_are_read(y: Any) -> None:
+    preds = Predictions(y, P2)
+    assert preds.labeled is not None
+    assert preds.labeled.tolist() == [True, False, True]
+    with refused("TO103", "row 1"):
+        assert preds.y is None
 
 
 @pytest.mark.parametrize(
@@ -373,12 +376,10 @@ def test_clusters_are_numbered() -> None:
 # Other entrances
 
 
-@pytest.mark.parametrize("bad", [2, 0.5, -1, np.nan])
+@pytest.mark.parametrize("bad", [2, 0.5, -1])
 def test_correctness_is_zero_or_one(bad: float) -> None:
     with refused("TO116", str(float(bad)), "row 1"):
         Predictions.from_confidence([0.2, 0.3], np.array([1, bad], float))
-    if np.isnan(bad):
-        return  # an unknown label of a multilabel problem
     with refused("TO116", "row 1, class 0"):
         Predictions.from_multilabel(np.array([[1, 0], [bad, 0]], float), [[0.2, 0.3]] * 2)
 

@@ -67,6 +67,51 @@ def as_array_with_missing(x: Any, name: str) -> Array:
     return as_array(x, name)
 
 
+def as_labels(x: Any, name: str, n: int) -> tuple[Array, Array | None]:
+    """Return labels as an array without gaps, and the mask (n,) of rows that have one; None if all have, as in votes.
+
+    A missing label (None, NaN, NA, NaT or masked) has the value of the first label, which is a placeholder. None
+    instead of an array means `n` rows without a label.
+    """
+    if x is None:
+        return np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
+    is_missing = _missing_labels(x)
+    if is_missing is None or not is_missing.any():
+        return as_array(x, name), None
+    if is_missing.all():
+        return np.zeros(len(is_missing), dtype=np.int64), ~is_missing
+    is_list = isinstance(x, (list, tuple))
+    labels = np.array(x, dtype=object) if is_list else to_builtin_dtype(np.array(_without_mask(x)))
+    labels[is_missing] = labels[int(np.argmin(is_missing))]
+    return as_array(labels, name), ~is_missing
+
+
+def _missing_labels(x: Any) -> Array | None:
+    """Return the mask of missing values among labels (n,); None for what is no list of labels, such as votes."""
+    if hasattr(x, "requires_grad"):  # a tensor, which has no missing values but NaN
+        return np.isnan(tensor_to_array(x)) if x.ndim == 1 and x.is_floating_point() else None
+    try:
+        labels = to_builtin_dtype(np.asarray(x))
+    except (ValueError, TypeError, RuntimeError):
+        return None  # rows of different lengths, for which `as_array` raises the error
+    if labels.ndim != 1:
+        return None
+    labels = np.asarray(_without_mask(labels))
+    is_masked = np.ma.getmaskarray(x) if np.ma.isMaskedArray(x) else np.zeros(len(labels), dtype=bool)
+    if labels.dtype.kind == "f":
+        return is_masked | np.isnan(labels)
+    if labels.dtype.kind in "mM":
+        return is_masked | np.isnat(labels)
+    # NumPy converts None and NaN beside text to the texts None and nan.
+    values = list(x) if labels.dtype.kind == "U" and isinstance(x, (list, tuple)) else labels
+    has_objects = labels.dtype.kind == "O" or values is not labels
+    return is_masked | np.array([_is_missing(value) for value in values]) if has_objects else is_masked
+
+
+def _without_mask(x: Any) -> Any:
+    return x.data if isinstance(x, np.ma.MaskedArray) else tensor_to_array(x) if hasattr(x, "requires_grad") else x
+
+
 def to_builtin_dtype(array: Array) -> Array:
     """Return numbers of a type that a library adds to NumPy as float64, and variable text as objects."""
     if array.dtype.kind == "T":  # StringDType, whose missing values are objects

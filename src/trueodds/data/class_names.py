@@ -233,6 +233,8 @@ def _classes_from_names(
         parts = list(names_of_labels(names, labels))
         return matching[0] if matching else parts if parts != names else candidates[0], []
     numbered_classes = classes_for_numeric_labels(candidates[0])
+    if y_true is None and numbered_classes is None and class_numbers(candidates[0]) is None:
+        return candidates[0], []  # no label can be a position
     if numbered_classes is None or class_numbers(numbered_classes) is None:
         return numbered_classes, []
     return numbered_classes, [numbered_columns_note("The columns of y_prob", numbered_classes)]

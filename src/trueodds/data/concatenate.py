@@ -11,7 +11,7 @@ from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 
 # The arrays with one entry or row per prediction; those of `group` are concatenated separately.
-_ROW_ARRAYS = ("p", "logits", "y", "votes", "counts", "weight", "row_id")
+_ROW_ARRAYS = ("p", "logits", "partial_y", "votes", "counts", "weight", "row_id")
 
 
 def concatenate(parts: Sequence[Predictions]) -> Predictions:
@@ -39,6 +39,9 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     for name in _ROW_ARRAYS:
         if values[name] is not None:
             values[name] = np.concatenate([getattr(part, name) for part in parts])
+    if any(part.labeled is not None for part in parts):
+        masks = [np.ones(part.n, dtype=bool) if part.labeled is None else part.labeled for part in parts]
+        values["labeled"] = np.concatenate(masks)
     values["group"] = {name: np.concatenate([part.group[name] for part in parts]) for name in first.group}
     values["notes"] = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     return restore_predictions(values)

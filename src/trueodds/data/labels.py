@@ -83,6 +83,11 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
     return y.astype(np.int64, copy=False)
 
 
+def mark_unknown(y: Array | None, labeled: Array | None) -> Array | None:
+    """Return labels (n,) with `UNKNOWN_LABEL` in the rows that are not labeled, as a mask (n,) or None says."""
+    return y if labeled is None or y is None else np.where(labeled, y, UNKNOWN_LABEL)
+
+
 def _fraction_remedy(y: Array, k: int, *, is_single: bool) -> str:
     """Return the remedy for labels (n,) that are fractions: soft labels, codes of k classes, or a regression's."""
     if y.min() >= 0 and y.max() <= 1:

@@ -15,6 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data.arrays import select_rows
 from trueodds.data.labels import UNKNOWN_LABEL
 from trueodds.data.probabilities import two_columns
+from trueodds.data.remedies import count_phrase
 from trueodds.data.weights import check_groups, repeat_rows, unit_weights
 
 Groups = Mapping[str, Array]
@@ -30,14 +31,15 @@ ARRAY_FIELDS = (
     "is_expanded",
     "k",
     "kind",
+    "labeled",
     "logits",
     "n",
     "notes",
     "p",
+    "partial_y",
     "row_id",
     "votes",
     "weight",
-    "y",
 )
 
 
@@ -52,7 +54,10 @@ class PredictionArrays:
     kind: str  # "classes", "confidence" or "multilabel"
     p: Array  # (n,) probability of the second class, or (n, K); as given
     logits: Array | None  # (n,) or (n, K) as given, if the probabilities were computed from logits
-    y: Array | None  # (n,) int64 labels; (n, K) int64 for multilabel, −1 if unknown; None with votes
+    labeled: Array | None  # (n,) whether a row has a label; None if all rows have one, or votes
+    # (n,) int64 labels, −1 in rows without one; (n, K) int64 for multilabel, −1 if unknown; None with votes, or if no
+    # outcomes were passed.
+    partial_y: Array | None
     votes: Array | None  # (n, K) shares that sum to 1
     counts: Array | None  # (n,) number of votes of each row, if counts were given
     weight: Array | None  # (n,)
@@ -78,7 +83,7 @@ class PredictionArrays:
     def _copy_shared_arrays(self, *inputs: Array) -> None:
         """Copy group columns, and arrays that share memory with the caller's; weights, votes and clusters do not."""
         groups = {name: _read_only(labels.copy()) for name, labels in self.group.items()}
-        shared = {name: getattr(self, name) for name in ("p", "logits", "y")}
+        shared = {name: getattr(self, name) for name in ("p", "logits", "partial_y")}
         copies = {
             name: array.copy(order="K")
             for name, array in shared.items()
@@ -88,6 +93,29 @@ class PredictionArrays:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Predictions are read-only; build new ones instead of setting {name}.")
+
+    @property
+    def y(self) -> Array | None:
+        """Labels as integers (n,), or (n, K) for independent labels, of which −1 is not known; None if there are votes.
+
+        Raises InputError TO101 or TO103 if a row has no label: only `partial_y` can be read without `labeled`.
+        """
+        if self.labeled is not None:
+            self.require_labels()
+        return self.partial_y
+
+    def require_labels(self) -> None:
+        """Raise an error unless every row has an outcome: TO101 if none were passed, TO103 if some are missing."""
+        if self.labeled is None:
+            return
+        if self.partial_y is None:
+            raise InputError("TO101", "y_true is missing.", "None", "Pass an array.")
+        raise InputError(
+            "TO103",
+            "Some rows have no label.",
+            f"none in row {int(np.argmin(self.labeled))}{count_phrase(int((~self.labeled).sum()))}",
+            "Fill or remove those rows; rows are never dropped silently.",
+        )
 
     @property
     def P(self) -> Array:
@@ -110,7 +138,7 @@ class PredictionArrays:
     @property
     def known(self) -> Array | None:
         """Mask (n, K) of the independent labels that are known; None if all are, as for mutually exclusive classes."""
-        y = self.y
+        y = self.partial_y
         if self.kind != "multilabel" or y is None:
             return None
         return self.cached("known", lambda: None if (y >= 0).all() else _read_only(y >= 0))
@@ -129,7 +157,8 @@ class PredictionArrays:
             else:
                 from trueodds.kernels.confidence import confidence_sums
 
-                y = np.zeros(self.n, dtype=np.int64) if self.y is None or self.y.ndim == 2 else self.y
+                y = self.partial_y if self.labeled is None else None
+                y = np.zeros(self.n, dtype=np.int64) if y is None or y.ndim == 2 else y
                 self.record_tied(confidence_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
         assert self._n_tied is not None
         return self._n_tied
@@ -172,9 +201,11 @@ class PredictionArrays:
         row_numbers = select_rows(rows, self.n)
         subset = type(self).__new__(type(self))
         values = {name: getattr(self, name) for name in ARRAY_FIELDS}
-        for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster", "row_id"):
+        for name in ("p", "logits", "partial_y", "labeled", "votes", "counts", "weight", "cluster", "row_id"):
             if values[name] is not None:
                 values[name] = values[name][row_numbers]
+        if values["labeled"] is not None and values["labeled"].all():
+            values["labeled"] = None
         if values["cluster"] is not None:  # renumbered, so that clusters outside the subset leave no gaps
             values["cluster"] = np.unique(values["cluster"], return_inverse=True)[1].reshape(-1)
         if values["weight"] is not None and not values["weight"].any():
@@ -253,7 +284,7 @@ class PredictionArrays:
         new = self[:]
         values = {name: getattr(new, name) for name in ARRAY_FIELDS}
         y = labels.astype(np.int64) if self.known is None else np.where(self.known, labels, UNKNOWN_LABEL)
-        new._set_arrays(values | {"y": y, "votes": None, "counts": None})
+        new._set_arrays(values | {"partial_y": y, "labeled": None, "votes": None, "counts": None})
         return new
 
     def without_clusters(self) -> Self:
@@ -291,6 +322,7 @@ class PredictionArrays:
         }
         extras = [name for name in ("weight", "cluster", "votes") if getattr(self, name) is not None]
         extras += [f"group {to_printable(name)}" for name in self.group]
+        extras += [] if self.labeled is None else [f"{int((~self.labeled).sum()):,} without label"]
         return f"Predictions(n={self.n:,}, {description[self.kind]}{''.join(', ' + e for e in extras)})"
 
 

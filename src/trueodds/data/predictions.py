@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.data import arrays, weights
 from trueodds.data.class_names import check_class_names, classes_from_columns, refuse_other_column_order
 from trueodds.data.dense import rows_of_images
-from trueodds.data.labels import check_correctness, check_labels, check_multilabel, check_votes
+from trueodds.data.labels import check_correctness, check_labels, check_multilabel, check_votes, mark_unknown
 from trueodds.data.prediction_arrays import ARRAY_FIELDS, Groups, PredictionArrays
 from trueodds.data.probabilities import (
     check_log_odds,
@@ -31,10 +31,12 @@ class Predictions(PredictionArrays):
 
     Parameters
     ----------
-    y_true : array (n,) or (n, K)
+    y_true : array (n,) or (n, K), or None
         Labels: positions 0..K−1, or names of classes. If the names of all classes have numbers, such as 1, 2, 3 or
         class1, class2, class3, labels are these numbers: 1, 1.0, "1" and "01" are the same label. Or votes: (n, K)
-        counts or shares of the people (or draws) that chose each class.
+        counts or shares of the people (or draws) that chose each class. None if the outcomes are not known yet; a
+        single missing label is None or NaN. Only `Monitor` and `expect` take rows without a label; everything else
+        raises an error.
     y_prob : array (n,) or (n, K)
         Predicted probability of the second class, or of each class. Values are used as they are. The sum of a row may
         deviate from 1 by 1e-5 (2e-3 for float16), or by `sum_tolerance`.
@@ -63,7 +65,12 @@ class Predictions(PredictionArrays):
     logits : array or None
         The logits as given, if the probabilities were computed from logits.
     y : array (n,) or None
-        Labels as integers, (n, K) for independent labels, of which −1 is not known. None if there are votes.
+        Labels as integers, (n, K) for independent labels, of which −1 is not known. None if there are votes. Raises
+        InputError TO101 or TO103 if a row has no label.
+    labeled : array (n,) or None
+        Whether each row has a label. None if all rows have one, or votes.
+    partial_y : array (n,) or None
+        Labels as in `y`, and −1 in rows without a label. None also if no labels were passed.
     votes : array (n, K) or None
         Shares of the votes for each class.
     weight, cluster : array (n,) or None
@@ -99,7 +106,7 @@ class Predictions(PredictionArrays):
     @checks_arguments
     def __init__(
         self,
-        y_true: ArrayLike,
+        y_true: ArrayLike | None,
         y_prob: ArrayLike,
         *,
         weight: ArrayLike | None = None,
@@ -109,7 +116,8 @@ class Predictions(PredictionArrays):
         sum_tolerance: float | None = None,
         copy: bool = True,
     ) -> None:
-        y_raw, p_raw = arrays.as_array(y_true, "y_true"), arrays.as_array(y_prob, "y_prob")
+        p_raw = arrays.as_array(y_prob, "y_prob")
+        y_raw, labeled = arrays.as_labels(y_true, "y_true", len(p_raw))
         arrays.refuse_swapped(y_raw, p_raw)
         classes, column_notes = classes_from_columns(y_true, y_raw, y_prob, classes)
         p = arrays.as_float_array(p_raw, "y_prob")
@@ -128,7 +136,8 @@ class Predictions(PredictionArrays):
         elif not labels_first:
             y = check_labels(y_raw, k, names, has_names=classes is not None)
         self._set_checked(
-            p, names, kind="classes", y=y, votes=votes, counts=counts, dtype=p_raw.dtype.name, notes=tuple(notes),
+            p, names, kind="classes", labeled=labeled, partial_y=None if y_true is None else mark_unknown(y, labeled),
+            votes=votes, counts=counts, dtype=p_raw.dtype.name, notes=tuple(notes),
             weight=weight, group=group, cluster=cluster,
         )  # fmt: skip
         if check("copy", copy, bool, True):
@@ -146,7 +155,8 @@ class Predictions(PredictionArrays):
     ) -> None:
         """Check weights, groups and clusters, and set all fields; outcomes and logits not among `fields` are None."""
         n = len(p)
-        values = dict.fromkeys(("logits", "y", "votes", "counts", "row_id")) | {"is_expanded": False} | fields
+        optional_fields = ("logits", "partial_y", "labeled", "votes", "counts", "row_id")
+        values = dict.fromkeys(optional_fields) | {"is_expanded": False} | fields
         values |= {"p": p, "classes": classes, "n": n, "k": len(classes), "weight": check_weights(weight, n)}
         values |= {"group": weights.check_groups(group, n), "cluster": weights.check_clusters(cluster, n)}
         self._set_arrays(values)
@@ -155,7 +165,7 @@ class Predictions(PredictionArrays):
     @checks_arguments
     def from_logits(
         cls,
-        y_true: ArrayLike,
+        y_true: ArrayLike | None,
         logits: ArrayLike,
         *,
         weight: ArrayLike | None = None,
@@ -168,8 +178,8 @@ class Predictions(PredictionArrays):
 
         Parameters
         ----------
-        y_true : array (n,) or (n, K)
-            Labels or votes.
+        y_true : array (n,) or (n, K), or None
+            Labels or votes; None for rows without outcomes.
         logits : array (n,) or (n, K)
             Logit of the second class (its log odds), or logits of all classes.
         weight : array (n,), optional
@@ -194,7 +204,8 @@ class Predictions(PredictionArrays):
         >>> Predictions.from_logits([1], [[0.0, 0.0]]).p.tolist()
         [[0.5, 0.5]]
         """
-        y_raw, z_raw = arrays.as_array(y_true, "y_true"), arrays.as_array(logits, "logits")
+        z_raw = arrays.as_array(logits, "logits")
+        y_raw, _ = arrays.as_labels(y_true, "y_true", len(z_raw))
         z = arrays.as_float_array(z_raw, "logits")
         arrays.check_shape(z, "logits")
         classes, column_notes = classes_from_columns(y_true, y_raw, logits, classes)
@@ -209,7 +220,7 @@ class Predictions(PredictionArrays):
     def from_confidence(
         cls,
         confidence: ArrayLike,
-        correct: ArrayLike,
+        correct: ArrayLike | None,
         *,
         weight: ArrayLike | None = None,
         group: ArrayLike | Groups | None = None,
@@ -222,8 +233,9 @@ class Predictions(PredictionArrays):
         ----------
         confidence : array (n,)
             Predicted probability that the chosen answer is correct.
-        correct : array (n,)
-            Whether the answer was correct: 0 and 1, booleans, or texts such as yes and no.
+        correct : array (n,) or None
+            Whether the answer was correct: 0 and 1, booleans, or texts such as yes and no. None if that is not known
+            yet.
         weight : array (n,), optional
             Nonnegative weight of each row.
         group : array (n,) or mapping of name to array (n,), optional
@@ -244,17 +256,18 @@ class Predictions(PredictionArrays):
         >>> Predictions.from_confidence([0.9, 0.6], [True, False]).kind
         'confidence'
         """
-        confidence_raw, correct_raw = arrays.as_array(confidence, "confidence"), arrays.as_array(correct, "correct")
+        confidence_raw = arrays.as_array(confidence, "confidence")
+        correct_raw, labeled = arrays.as_labels(correct, "correct", len(confidence_raw))
         arrays.refuse_swapped_confidence(confidence_raw, correct_raw)
         prob = arrays.as_float_array(confidence_raw, "confidence")
         arrays.check_one_dimensional(prob, "confidence")
         arrays.check_same_length(correct_raw, prob, "correct", "confidence")
         notes = check_probabilities(prob, confidence_raw.dtype, None, check_sums=False)
-        y = check_correctness(correct_raw)
+        y = mark_unknown(check_correctness(correct_raw), labeled)
         preds = cls.__new__(cls)
         preds._set_checked(
-            prob, ("wrong", "correct"), kind="confidence", y=y, dtype=confidence_raw.dtype.name, notes=tuple(notes),
-            weight=weight, group=group, cluster=cluster,
+            prob, ("wrong", "correct"), kind="confidence", labeled=labeled, partial_y=None if correct is None else y,
+            dtype=confidence_raw.dtype.name, notes=tuple(notes), weight=weight, group=group, cluster=cluster,
         )  # fmt: skip
         if check("copy", copy, bool, True):
             preds._copy_shared_arrays(correct_raw, confidence_raw)
@@ -328,7 +341,7 @@ class Predictions(PredictionArrays):
         notes += check_probabilities(p, dtype, None, check_sums=False)
         preds = cls.__new__(cls)
         preds._set_checked(
-            p, names, kind="multilabel", y=y, logits=z, dtype=dtype.name, notes=tuple(notes),
+            p, names, kind="multilabel", partial_y=y, logits=z, dtype=dtype.name, notes=tuple(notes),
             weight=weight, group=group, cluster=cluster,
         )  # fmt: skip
         if check("copy", copy, bool, True):
@@ -390,7 +403,7 @@ class Predictions(PredictionArrays):
         cls,
         model: Any,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None,
         *,
         weight: ArrayLike | None = None,
         group: ArrayLike | Groups | None = None,
@@ -404,8 +417,8 @@ class Predictions(PredictionArrays):
             A fitted classifier with `predict_proba` and `classes_`, which gives the names of the classes.
         X : array or data frame (n, d)
             Features.
-        y : array (n,)
-            Labels.
+        y : array (n,) or None
+            Labels; None for rows without outcomes.
         weight : array (n,), optional
             Nonnegative weight of each row.
         group : array (n,) or mapping of name to array (n,), optional

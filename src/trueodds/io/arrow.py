@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -16,7 +17,15 @@ import pyarrow as pa
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.conversion import MAX_TEXT_BYTES, Place, text_array, to_array
+from trueodds.io.conversion import (
+    MAX_TEXT_BYTES,
+    Place,
+    fields_of_cells,
+    mask_missing,
+    masked_labels,
+    text_array,
+    to_array,
+)
 from trueodds.io.nested_fields import (
     DENSE_VECTOR,
     is_vector,
@@ -49,6 +58,8 @@ def arrow_to_array(array: Any, place: Place) -> Array:
         array, arrow_type = array.storage, array.storage.type
     if types.is_dictionary(arrow_type):
         array, arrow_type = array.dictionary_decode(), arrow_type.value_type
+    if place.masks_missing:
+        return _masked_labels(array, place)
     if array.null_count and place.allows_missing and _is_number(arrow_type):
         array, arrow_type = array.cast(pa.float64()).fill_null(np.nan), pa.float64()
     if array.null_count:
@@ -69,6 +80,21 @@ def arrow_to_array(array: Any, place: Place) -> Array:
     if types.is_temporal(arrow_type):
         return _text_array(array.cast(pa.string()), place)
     raise place.wrong_type_error(str(arrow_type))
+
+
+def _masked_labels(array: Any, place: Place) -> Array:
+    """Convert labels without a dictionary, of which some may be missing: null, NaN or empty text."""
+    is_null = view_as_numpy(array.is_null().cast(pa.uint8())).view(bool)
+    if is_null.all():
+        return masked_labels(len(array))
+    if str(array.type) == "string_view":  # for which Arrow cannot fill nulls
+        array = array.cast(pa.large_string())
+    filled = array.fill_null(array.drop_null()[0]) if is_null.any() else array
+    values = arrow_to_array(filled, replace(place, masks_missing=False))
+    if values.ndim > 1:
+        return values
+    is_empty = values == "" if values.dtype.kind == "U" else np.zeros(len(values), dtype=bool)
+    return mask_missing(values, is_null | is_empty)
 
 
 def _is_number(arrow_type: Any) -> bool:
@@ -267,7 +293,12 @@ def columns_to_arrays(columns: Mapping[str, Any], names: Sequence[str], table: C
     for column, paths in paths_by_column(names, columns).items():
         if "" in paths:
             batch[column] = arrow_to_array(columns[column], table.place(column, start))
-        if fields := [path for path in paths if path]:
+        labels = [path for path in paths if path and f"{column}.{path}" in table.label_columns]
+        if labels:  # a few fields, which may be missing: read as objects
+            cells_of_label = fields_of_cells(columns[column].to_pylist(), labels, Place(table.name, column, start))
+            names_of_labels = {f"{column}.{path}": cells for path, cells in cells_of_label.items()}
+            batch |= {name: to_array(cells, table.place(name, start)) for name, cells in names_of_labels.items()}
+        if fields := [path for path in paths if path and path not in labels]:
             allows_missing = any(f"{column}.{path}" in table.columns_with_missing for path in fields)
             place = Place(table.name, column, start, allows_missing)
             arrays = fields_of_array(columns[column], fields, place)

@@ -17,7 +17,7 @@ from pyarrow import csv
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.io.arrow import arrow_to_array, view_as_numpy
-from trueodds.io.conversion import MAX_TEXT_BYTES, Place, infer_kind, parse_cells
+from trueodds.io.conversion import MAX_TEXT_BYTES, Place, infer_label_kind, parse_cells
 from trueodds.io.csv_files import Chunk, CsvRows, CsvTable, RowSlice
 from trueodds.io.csv_format import BOM
 from trueodds.io.table import ColumnBatch, refuse_repeated_columns
@@ -158,9 +158,10 @@ def _parse_column(cells: Any, kinds: dict[str, str], place: Place, decimal: str)
         return values
     coded = cells.dictionary_encode()
     distinct_texts = coded.dictionary.to_pylist()
-    kind = kinds.get(place.column) or infer_kind(distinct_texts, decimal)
-    values = parse_cells(distinct_texts, kind, place, decimal)
+    kind = kinds.get(place.column) or infer_label_kind(distinct_texts, place, decimal)
+    values = parse_cells(distinct_texts, kind or "int", place, decimal)
     if values.itemsize * len(cells) > MAX_TEXT_BYTES:
         raise place.wrong_type_error("a long text")
-    kinds[place.column] = kind
+    if kind is not None:
+        kinds[place.column] = kind
     return values[view_as_numpy(coded.indices)]

@@ -19,7 +19,7 @@ from trueodds.core.typing import Array
 from trueodds.data.labels import UNKNOWN_LABEL_TEXT, compare_labels, suggest_classes
 from trueodds.data.remedies import number_text_remedies, restate_own_arguments
 from trueodds.io.columns import ColumnRoles
-from trueodds.io.conversion import Place
+from trueodds.io.conversion import Place, is_all_masked, mask_missing, masked_labels
 from trueodds.io.table import ColumnBatch
 
 _ROWS_PER_COPY = 4096  # number of rows that are copied at a time, so that they stay in the cache
@@ -46,7 +46,7 @@ class Block:
 
     segments: tuple[BlockSegment, ...]  # where the rows are, in their order
     p: Array  # (n,) or (n, K): probabilities, logits or confidence
-    y: Array | None  # (n,) labels, or (n, K) votes or 0/1
+    y: Array | None  # (n,) labels, masked where they are missing, or (n, K) votes or 0/1
     weight: Array | None  # (n,)
     group: dict[str, Array]  # column name -> (n,)
     cluster: Array | None  # (n,)
@@ -55,6 +55,11 @@ class Block:
     @property
     def n(self) -> int:
         return len(self.p)
+
+    @property
+    def present_labels(self) -> Array | None:
+        """The labels that are not missing."""
+        return np.ma.compressed(self.y) if isinstance(self.y, np.ma.MaskedArray) else self.y
 
     def locate_error(self, problem: InputError, roles: ColumnRoles, is_part: bool) -> InputError:
         """Return the error with its file, column and row of the file, and with the range of a block that `is_part`."""
@@ -86,18 +91,19 @@ class Block:
             prob_keyword = "logits" if roles.logits else "probs"
             return f"Swap the columns: {argument('label', roles.probs[0])}, {argument(prob_keyword, roles.truth[0])}."
         has_class_names = problem.problem == UNKNOWN_LABEL_TEXT
-        is_label_error = self.y is not None and (problem.code, self.y.dtype.kind) in _LABEL_ERRORS
+        labels = self.present_labels
+        is_label_error = labels is not None and (problem.code, labels.dtype.kind) in _LABEL_ERRORS
         if is_label_error and not has_class_names and "classes=[" in problem.fix:
-            assert self.y is not None
+            assert labels is not None
             single = len(roles.probs) == 1 and self.p.ndim == 1
             fix = suggest_classes(
-                self.y, self.p.shape[1] if self.p.ndim == 2 else 2, is_single=single, column=roles.probs[0]
+                labels, self.p.shape[1] if self.p.ndim == 2 else 2, is_single=single, column=roles.probs[0]
             )
             problem = InputError(problem.code, problem.problem, problem.got, fix)
         fix = restate_own_arguments(problem, escape_marks(f"logits={column_pattern(roles.probs)!r}")).fix
         if is_label_error and not has_class_names and len(roles.truth) == 1:
-            assert self.y is not None
-            if len(np.unique(self.y)) > max(2, len(roles.probs)):
+            assert labels is not None
+            if len(np.unique(labels)) > max(2, len(roles.probs)):
                 fix += " If not, pass another ⟨label=⟩."
         return fix
 
@@ -166,8 +172,13 @@ def _correctness(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_
                 "a column of lists", "Name a column with one value per row."
             )
     label, predicted = roles.truth
+    labels = batch[label]
+    if is_all_masked(labels):
+        return labels
     try:
-        return compare_labels(batch[label], batch[predicted])
+        if isinstance(labels, np.ma.MaskedArray):
+            return np.ma.array(compare_labels(labels.data, batch[predicted]), mask=labels.mask)
+        return compare_labels(labels, batch[predicted])
     except InputError as problem:
         got = re.sub(r"\brow (\d+)", lambda row: f"row {first_row + int(row[1])}", problem.got)
         got = f"{got}, in the columns {label!r} and {predicted!r} of {table_name}"
@@ -220,12 +231,24 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
     return Block(
         segments=tuple(segments),
         p=np.concatenate([block.p for block in blocks]),
-        y=concatenate_optional([block.y for block in blocks]),
+        y=_join_labels([block.y for block in blocks if block.y is not None]),
         weight=concatenate_optional([block.weight for block in blocks]),
         group={name: np.concatenate([block.group[name] for block in blocks]) for name in blocks[0].group},
         cluster=concatenate_optional([block.cluster for block in blocks]),
         row_id=concatenate_optional([block.row_id for block in blocks]),
     )
+
+
+def _join_labels(parts: Sequence[Array]) -> Array | None:
+    """Concatenate the labels of blocks; a block without any label has no type of its own."""
+    if not parts:
+        return None
+    if not any(isinstance(part, np.ma.MaskedArray) for part in parts):
+        return np.concatenate(parts)
+    dtype = next((part.dtype for part in parts if not is_all_masked(part)), parts[0].dtype)
+    typed = [masked_labels(len(part), dtype) if is_all_masked(part) else part for part in parts]
+    is_missing = np.concatenate([np.ma.getmaskarray(part) for part in typed])
+    return mask_missing(np.concatenate([np.asarray(part) for part in typed]), is_missing)
 
 
 class ColumnConsistency:
@@ -239,7 +262,7 @@ class ColumnConsistency:
         segment = block.segments[0]
         numeric = roles.numeric
         for column in roles.names:
-            if column not in numeric:
+            if column not in numeric and not is_all_masked(batch[column]):
                 kind = "text" if batch[column].dtype.kind == "U" else "numbers"
                 self._check_kind(column, kind, segment)
         kind = f"{block.p.dtype}" + (f" with {block.p.shape[1]} classes" if block.p.ndim == 2 else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -33,6 +33,7 @@ class Place:
     column: str
     first_row: int = 0  # number of the first row in the table
     allows_missing: bool = False  # whether a missing value becomes NaN instead of an error
+    masks_missing: bool = False  # whether missing values are masked in the array, as those of labels
 
     def missing_value_error(self, row: int, count: int) -> InputError:
         return InputError(
@@ -76,6 +77,8 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
     >>> to_array([0, 1], Place("a", "label")).dtype, to_array([[0.1, 0.9], [1, 0]], Place("a", "p")).shape
     (dtype('int64'), (2, 2))
     """
+    if place.masks_missing:
+        return _to_masked_array(cells, place)
     if isinstance(cells, np.ma.MaskedArray) and place.allows_missing:
         cells = np.ma.filled(np.ma.asarray(cells, dtype=np.float64), np.nan)
     if isinstance(cells, np.ma.MaskedArray):
@@ -122,6 +125,44 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
         row = next(i for i, cell in enumerate(cells) if not -(2**63) <= cell < 2**63)
         got = f"a whole number beyond 64 bits in row {place.first_row + row}"
         raise place.wrong_type_error(got, "Write such identifiers as text.") from None
+
+
+def _to_masked_array(cells: Sequence[Any] | Array, place: Place) -> Array:
+    """Convert labels, of which some may be missing: None, NaN, empty text or a field that does not exist."""
+    plain_place = replace(place, masks_missing=False)
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biu":
+        return mask_missing(to_array(np.asarray(cells), plain_place), np.ma.getmaskarray(cells))
+    labels = list(cells)
+    is_missing = [cell is np.ma.masked or _is_missing_label(cell) for cell in labels]
+    if all(is_missing):
+        return masked_labels(len(labels))
+    return mask_missing(to_array(_fill_missing(labels, is_missing), plain_place), np.array(is_missing))
+
+
+def _fill_missing(cells: Sequence[Any], is_missing: Sequence[bool]) -> list[Any]:
+    """Return the cells with the first one that is not missing as a placeholder."""
+    first = cells[is_missing.index(False)]
+    return [first if missing else cell for cell, missing in zip(cells, is_missing, strict=True)]
+
+
+def masked_labels(n: int, dtype: Any = np.float64) -> Array:
+    """Return n labels of which all are missing."""
+    return mask_missing(np.zeros(n, dtype), np.ones(n, dtype=bool))
+
+
+def mask_missing(values: Array, is_missing: Array) -> Array:
+    """Return the labels (n,) as a masked array if a label is missing, with another one as a placeholder."""
+    return np.ma.array(values, mask=is_missing) if is_missing.any() else values
+
+
+def is_all_masked(values: Array) -> bool:
+    """Return whether all labels of a batch are missing, so that their type is unknown."""
+    return isinstance(values, np.ma.MaskedArray) and bool(np.ma.getmaskarray(values).all())
+
+
+def _is_missing_label(cell: Any) -> bool:
+    is_nan = isinstance(cell, (float, np.generic)) and cell != cell
+    return _is_missing(cell) or is_nan or (isinstance(cell, str) and cell == "")
 
 
 def fields_of_cells(cells: Iterable[Any], paths: Sequence[str], place: Place) -> dict[str, list[Any]]:
@@ -242,6 +283,12 @@ def parse_cells(cells: Sequence[str], kind: str, place: Place, decimal: str = ".
     >>> parse_cells(["0,5", "1"], "number", Place("a.csv", "p"), decimal=",").tolist()
     [0.5, 1.0]
     """
+    if place.masks_missing:
+        is_missing = [is_missing_text(cell, kind) for cell in cells]
+        if all(is_missing):
+            return masked_labels(len(cells))
+        labels = parse_cells(_fill_missing(cells, is_missing), kind, replace(place, masks_missing=False), decimal)
+        return mask_missing(labels, np.array(is_missing))
     missing = [i for i, cell in enumerate(cells) if cell == ""]
     if place.allows_missing:
         cells = ["nan" if cell == "" or cell.strip().lower() in MISSING_TEXTS else cell for cell in cells]
@@ -283,6 +330,24 @@ def infer_kind(cells: Sequence[str], decimal: str = ".") -> str:
         if all(is_readable(cell, kind, decimal) for cell in cells):
             return kind
     return "text"
+
+
+def infer_label_kind(cells: Sequence[str], place: Place, decimal: str = ".") -> str | None:
+    """Return the kind of the cells of a column that is no number; None if all are missing where they may be.
+
+    >>> place = Place("a.csv", "label", masks_missing=True)
+    >>> [infer_label_kind(cells, place) for cells in (["0", "NA", ""], ["cat", "NA", ""], [""])]
+    ['int', 'text', None]
+    """
+    if not place.masks_missing:
+        return infer_kind(cells, decimal)
+    filled = [cell for cell in cells if not is_missing_text(cell, "float")]
+    return infer_kind(filled, decimal) if filled else None
+
+
+def is_missing_text(cell: str, kind: str) -> bool:
+    """Return whether a cell of a text file is a missing label; NA among names of classes may be one of them."""
+    return cell == "" or (kind != "text" and cell.strip().lower() in (*MISSING_TEXTS, "nan"))
 
 
 def infer_filled_kind(cells: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, Note, shorten
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import is_formula, to_printable
 from trueodds.core.typing import Array
-from trueodds.io.conversion import Place, infer_filled_kind, infer_kind, parse_cell, parse_cells
+from trueodds.io.conversion import Place, infer_filled_kind, infer_label_kind, parse_cell, parse_cells
 from trueodds.io.csv_format import (
     BOM,
     DETECTED,
@@ -378,9 +378,11 @@ class CsvTable(ColumnSource):
         """Parse one batch; the kinds of the columns of the first batch are stored in `kinds`."""
         cells, decimal = self._cells_by_column(row_slices, names), self.file_format.decimal
         for name in names:
-            if name not in kinds:
-                kinds[name] = infer_kind(cells[name], decimal)
-        return {name: parse_cells(cells[name], kinds[name], self.place(name, start), decimal) for name in names}
+            if name not in kinds and (kind := infer_label_kind(cells[name], self.place(name, start), decimal)):
+                kinds[name] = kind
+        return {
+            name: parse_cells(cells[name], kinds.get(name, "int"), self.place(name, start), decimal) for name in names
+        }
 
     def _cells_by_column(self, row_slices: list[RowSlice], names: Sequence[str]) -> dict[str, list[str]]:
         column_index = {name: i for i, name in enumerate(self.columns)}

@@ -175,7 +175,7 @@ def _iterate_slices(
 def _column_to_array(series: Any, place: Place) -> Array:
     """Convert a narwhals series to an array; a missing value is an error unless the place allows it."""
     is_missing = series.is_null().to_numpy()
-    if place.allows_missing and is_missing.any():
+    if place.masks_missing or (place.allows_missing and is_missing.any()):
         return to_array(series.to_list(), place)
     if is_missing.any():
         raise place.missing_value_error(int(np.argmax(is_missing)), int(is_missing.sum()))

@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import RepeatedKey, describe_json_error, strict_json, unique_keys
 from trueodds.core.printable import printable_json
-from trueodds.io.conversion import Place, fields_of_cells, to_array
+from trueodds.io.conversion import Place, fields_of_cells, is_all_masked, to_array
 from trueodds.io.nested_fields import NO_FIELD
 from trueodds.io.table import ROWS_OF_FIRST_CELL, ColumnBatch, ColumnSource, TextWriter, check_column_names, to_list
 
@@ -43,6 +43,8 @@ class JsonLinesTable(ColumnSource):
                 cells |= fields_of_cells((record for _, record in records), paths, Place(self.name, "", start))
             columns = {name: self._column_to_array(records, cells[name], name, start) for name in names}
             for name, column in columns.items():
+                if is_all_masked(column):
+                    continue
                 kind = "text" if column.dtype.kind == "U" else "numbers"
                 if first_kinds.setdefault(name, kind) != kind:
                     raise self.place(name, start).type_change_error(0, first_kinds[name], kind)
@@ -65,15 +67,16 @@ class JsonLinesTable(ColumnSource):
 
     def _column_to_array(self, records: list[tuple[int, Any]], cells: list[Any], name: str, start: int) -> Any:
         """Convert the values of one key or field to an array; raise TO308 for a record without it."""
+        place = self.place(name, start)
         for row, ((line, _), cell) in enumerate(zip(records, cells, strict=True)):
-            if cell is NO_FIELD:
+            if cell is NO_FIELD and not place.masks_missing:
                 raise InputError(
                     "TO308",
                     f"Column {name!r} of {self.name} has missing values.",
                     f"no such key in row {start + row} ({self.unit} {line})",
                     "Write it in every line; rows are never dropped silently.",
                 )
-        return to_array(cells, self.place(name, start))
+        return to_array(cells, place)
 
     def _batches_of_records(self, size: int) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
         """Yield the number of the first row of each batch, and its records with their line numbers."""

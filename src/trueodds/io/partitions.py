@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,7 @@ class ReadingSettings:
     batch_rows: int = ROWS_PER_BATCH
     missing: float | None = None  # value of an unknown label of a multilabel problem
     csv_settings: CsvSettings = DETECTED
+    unlabeled: bool = False  # whether rows without a label are read
     first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
 
     def make_source(self, tables: Sequence[ColumnSource]) -> TableSource:
@@ -87,7 +89,7 @@ class ReadingSettings:
         table_source = TableSource(tables, self.selection, **settings_used)
         if self.first_table is not None:
             table_source.use_columns_of(self.first_table.name, self.first_table.roles)
-        return table_source
+        return table_source.with_unlabeled() if self.unlabeled else table_source
 
     def sum_partition(
         self, step: Callable[..., Any], keyed: bool, number: int, open_tables: TableOpener
@@ -145,6 +147,11 @@ class PartitionedSource(Source):
         self.rows, self.files = None, list(files)
         self.format = head.format
         self._n_probabilities: int | None = None
+
+    def with_unlabeled(self) -> PartitionedSource:
+        new = copy.copy(self)
+        new.reading = replace(self.reading, unlabeled=True)
+        return new
 
     @abstractmethod
     def sum_partitions(

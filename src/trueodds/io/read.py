@@ -183,6 +183,19 @@ def read_for_call(data: Any) -> Source:
     return read(data)
 
 
+def read_unlabeled(data: Any, **settings: Any) -> Source:
+    """Read data whose rows need no label; the column `label` need not exist unless a setting names it."""
+    if isinstance(data, (Source, Predictions)) or (isinstance(data, tuple) and len(data) == 2 and not settings):
+        return read_for_call(data).with_unlabeled()
+    try:
+        source = read(data, **settings)
+    except InputError as problem:
+        if problem.code != "TO304" or "label" in settings:
+            raise
+        source = read(data, label=None, **settings)
+    return source.with_unlabeled()
+
+
 def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> Source | None:
     """Return a source that is read by an engine (Dask, Spark or PyTorch), or None if this process reads the data."""
     engine = check("engine", engine, Annotated[str, OneOf(ENGINES)] | None)

@@ -45,6 +45,10 @@ class Source(ABC):
     def n_probabilities(self) -> int | None:
         """Number of rows times number of classes, if known without reading."""
 
+    def with_unlabeled(self) -> Source:
+        """Return the same rows for a function that takes rows without a label, which are otherwise refused."""
+        return self  # `Predictions` refuse to be read without a label
+
     def describe(self) -> dict[str, Any]:
         """Return what is read: file, format, rows, columns and notes."""
         return {

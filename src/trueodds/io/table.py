@@ -33,10 +33,12 @@ class ColumnSource(ABC):
     text_columns: frozenset[str] = frozenset()  # columns that are known to hold text
     partition: Mapping[str, str] = MappingProxyType({})  # columns of one value, in the names of the folders of the file
     columns_with_missing: frozenset[str] = frozenset()  # columns of numbers in which a missing value is read as NaN
+    label_columns: frozenset[str] = frozenset()  # columns of labels in which missing values are masked
 
     def place(self, column: str, first_row: int) -> Place:
         """Return the location of cells of a column, or field, from row `first_row` on."""
-        return Place(self.name, column, first_row, column in self.columns_with_missing)
+        allows_missing, masks_missing = column in self.columns_with_missing, column in self.label_columns
+        return Place(self.name, column, first_row, allows_missing, masks_missing)
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column as a Python object, in which fields are looked up; None if it has none.

@@ -6,6 +6,7 @@ validated), and `Predictions`.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import os
 from collections.abc import Iterator, Sequence
@@ -84,6 +85,7 @@ class TableSource(Source):
         self.sum_tolerance = sum_tolerance
         self._batch_rows = batch_rows
         self._missing = missing
+        self._unlabeled = False  # whether rows without a label are read
         if self.roles.kind == "multilabel":
             for table in self.tables:
                 table.columns_with_missing = frozenset(self.roles.truth)
@@ -106,6 +108,14 @@ class TableSource(Source):
             return None
         is_text = all(isinstance(name, str) for name in categories)
         return None if is_text and suffixes is not None else categories  # names of columns are matched by name
+
+    def with_unlabeled(self) -> TableSource:
+        new = copy.copy(self)
+        if self.roles.kind in ("classes", "confidence"):
+            new.tables, new._unlabeled = tuple(map(copy.copy, self.tables)), True
+            for table in new.tables:
+                table.label_columns = frozenset(self.roles.truth[:1])
+        return new
 
     def use_columns_of(self, first_name: str, first_roles: ColumnRoles) -> None:
         """Read the columns as in the first table of a partitioned source; raise TO309 for other columns."""
@@ -272,21 +282,26 @@ class TableSource(Source):
         return preds if block.row_id is None else preds.with_row_id(block.row_id)
 
     def _validate_columns(self, block: Block, *, is_part: bool, copy: bool) -> Predictions:
-        if block.y is None:
+        if block.y is None and not self._unlabeled:
             raise self._no_outcome_error()
+        y: Any = block.y
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
         extras["copy"] = copy
         kind = self.roles.kind
         classes = self.class_names(block)
         try:
             if kind == "confidence":
-                return Predictions.from_confidence(block.p, block.y, **extras)
-            if kind == "multilabel":
+                preds = Predictions.from_confidence(block.p, y, **extras)
+            elif kind == "multilabel":
                 extras |= {"logits": self.roles.logits, "missing": self._missing}
-                return Predictions.from_multilabel(block.y, block.p, classes=classes, **extras)
-            if self.roles.logits:
-                return Predictions.from_logits(block.y, block.p, classes=classes, **extras)
-            return Predictions(block.y, block.p, classes=classes, sum_tolerance=self.sum_tolerance, **extras)
+                preds = Predictions.from_multilabel(y, block.p, classes=classes, **extras)
+            elif self.roles.logits:
+                preds = Predictions.from_logits(y, block.p, classes=classes, **extras)
+            else:
+                preds = Predictions(y, block.p, classes=classes, sum_tolerance=self.sum_tolerance, **extras)
+            if not self._unlabeled:
+                preds.require_labels()
+            return preds
         except InputError as problem:
             located = block.locate_error(problem, self.roles, is_part)
             if problem.code == "TO104" and len(self.roles.probs) > 1:
@@ -309,10 +324,15 @@ class TableSource(Source):
             if not refuse_other_order(self._classes, self.roles):
                 self._check_order_is_known()
             return self._classes
-        if block.y is not None and block.y.dtype.kind == "U":
+        labels = block.present_labels
+        if labels is not None and labels.dtype.kind == "U":
             if self._names_of_labels is None:
-                self._names_of_labels = names_of_labels(suffixes, set(np.unique(block.y).tolist()))
+                self._names_of_labels = names_of_labels(suffixes, set(np.unique(labels).tolist()))
             return self._names_of_labels
+        if labels is None or len(labels) == 0:  # no label can be a position
+            names = without_common_prefix(suffixes)
+            is_numbered = class_numbers(names) is not None
+            return self._names_of_labels or classes_for_numeric_labels(names) or (None if is_numbered else names)
         if self.roles.kind in ("votes", "multilabel"):
             if not all(column.endswith(name) for column, name in zip(self.roles.truth, suffixes, strict=False)):
                 self._check_order_is_known()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from itertools import combinations
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -60,9 +61,19 @@ class EnsembleTemperatureMap(CalibrationMap, eq=True):
     """The mixture v₁ p^β/Σp^β + v₂ p + v₃/K of tempered, unchanged and uniform probabilities."""
 
     takes_logs = True
+    symbols: ClassVar[Mapping[str, str]] = {"T": "temperature", "w": "weights"}
     beta: InverseTemperature  # of the tempered component
     shares: Annotated[MixtureShares, Numbers(0, 1, (3,))]
     n_passes: PassCount = 0  # of the fit of β
+
+    @property
+    def temperature(self) -> float:
+        return 1 / self.beta
+
+    @property
+    def weights(self) -> Array:
+        """The shares of the tempered, the unchanged and the uniform component, (3,)."""
+        return np.array(self.shares)
 
     @property
     def converged(self) -> bool:  # type: ignore[override]

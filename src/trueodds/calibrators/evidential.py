@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit
@@ -312,6 +312,12 @@ class EvidentialMap(CalibrationMap):
     def __post_init__(self) -> None:
         if not self.slope < 0:  # then `min_prob` is not used, nor saved
             object.__setattr__(self, "min_prob", MIN_PROB)
+
+    def named_parameters(self) -> dict[str, Any]:
+        """The maximum likelihood estimates: θ of softmax(θs), or slope a and shift b of σ(ax + b)."""
+        if isinstance(self.contour, SlopeBeliefs):
+            return {"theta": self.slope}
+        return {"a": self.slope, "b": float(self.contour.theta[0])}
 
     @property
     def slope(self) -> float:

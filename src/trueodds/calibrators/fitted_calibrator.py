@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -117,7 +118,7 @@ class FittedCalibrator(Result):
 
     @property
     def interval(self) -> dict[str, Array] | None:
-        """The 95 % intervals of the parameters, of `llo` and `mcllo`; None if their standard errors are unknown."""
+        """The 95 % intervals of the parameters of `llo` and `mcllo`; None for others, which keep no standard errors."""
         return self.calibration_map.named_intervals() or None
 
     def __getattr__(self, name: str) -> Any:
@@ -136,13 +137,18 @@ class FittedCalibrator(Result):
         pandas.DataFrame, polars.DataFrame or dict
             A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed. `parameter`
             is the symbol, `index` the position in an array, such as ``"0, 1"`` of a matrix, and empty for a number.
+            `low` and `high` are the ends of the 95 % `interval`, and NaN for a calibrator without standard errors.
         """
-        columns: dict[str, list[Any]] = {"parameter": [], "index": [], "value": []}
+        columns: dict[str, list[Any]] = {"parameter": [], "index": [], "value": [], "low": [], "high": []}
+        intervals = self.interval or {}
         for symbol, value in self.parameters.items():
+            ends = np.broadcast_to(intervals.get(symbol, math.nan), (*np.shape(value), 2))
             for index, number in np.ndenumerate(value):
                 columns["parameter"].append(symbol)
                 columns["index"].append(", ".join(map(str, index)))
                 columns["value"].append(float(number))
+                columns["low"].append(float(ends[index][0]))
+                columns["high"].append(float(ends[index][1]))
         return to_data_frame(columns)
 
     @checks_arguments

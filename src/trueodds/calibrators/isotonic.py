@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -345,6 +345,7 @@ class IrovaTsMap(CalibrationMap):
     """A non-decreasing curve per class, applied to tempered rows."""
 
     takes_logs = True
+    symbols: ClassVar[Mapping[str, str]] = {"T": "temperature_map.temperature"}
     temperature_map: Annotated[TemperatureMap, Key("temperature")]  # applied first
     curves: Annotated[IsotonicMap, Key("isotonic")]  # of the tempered probabilities
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -50,6 +51,7 @@ _UNLIMITED_RISE = 0.02  # of the probability in one step, up to which no slope i
 class KernelCurve(Saved):
     """A smooth curve given by values and slopes on an even grid, constant beyond it."""
 
+    symbols: ClassVar[Mapping[str, str]] = {"h": "bandwidth"}
     scale: Annotated[str, OneOf((PROBABILITY, LOGIT))]  # of the grid
     low: LogOdds  # first point of the grid
     high: LogOdds  # last point of the grid

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -264,6 +264,7 @@ _MAX_RATIO = 1e100  # largest ratio that can be saved; its products with probabi
 class PriorShiftMap(CalibrationMap):
     """Rows proportional to p times a ratio per class."""
 
+    symbols: ClassVar[Mapping[str, str]] = {"w": "ratios"}
     ratios: Annotated[Array, Numbers(0, _MAX_RATIO, ("k",))]  # target frequency over source frequency
     n_passes: PassCount = 0  # over the target rows, in the estimation of their frequencies
     converged: ZeroOrOne = True  # whether that estimation converged

@@ -38,6 +38,7 @@ class BinnedSigmoid(Saved):
     """A sigmoid of the log odds, replaced by its mean in each bin of its values."""
 
     takes_logs = True
+    symbols: ClassVar[Mapping[str, str]] = {name: f"sigmoid.{path}" for name, path in Sigmoid.symbols.items()}
     sigmoid: Sigmoid
     steps: StepCurve  # from the value of the sigmoid to its mean in the bin
 

@@ -14,7 +14,7 @@ import pytest
 
 import trueodds as to
 from trueodds.api.by_group import by_group
-from trueodds.core.errors import Note
+from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.results import Estimate, Interval, Verdict, is_score
@@ -95,9 +95,15 @@ def test_a_verdict_ends_with_a_short_null_hypothesis_and_keeps_all_of_it() -> No
     assert verdict.to_dict()["null"] == null
 
 
-def test_results_convert_with_float() -> None:
-    assert float(ESTIMATE) == 0.0398
-    assert float(VERDICT) == 0.001
+def test_an_estimate_is_a_number_and_a_verdict_names_its_two() -> None:
+    assert float(ESTIMATE) == ESTIMATE.value == 0.0398
+    assert VERDICT.value == VERDICT.statistic
+    for use in (lambda: float(VERDICT), lambda: f"{VERDICT:.3f}"):
+        with pytest.raises(
+            InputError, match=r"\[TO207\].* p-value 0\.001\. Use verdict\.pvalue or verdict\.statistic\."
+        ):
+            use()
+    assert f"{VERDICT}" == str(VERDICT)
 
 
 @pytest.mark.parametrize("result", [ESTIMATE, VERDICT, ESTIMATE.interval])
@@ -271,7 +277,6 @@ def test_what_json_does_not_know_is_written_as_text() -> None:
 def test_a_result_is_formatted_as_its_number() -> None:
     assert f"{ESTIMATE:.3f}" == "0.040"
     assert format(ESTIMATE, ">9.1%") == "     4.0%"
-    assert f"{VERDICT:.2e}" == "1.00e-03"
     assert (f"{ESTIMATE}", f"{VERDICT}") == (str(ESTIMATE), str(VERDICT))
     with pytest.raises(ValueError, match="Unknown format code"):
         format(ESTIMATE, "d")

@@ -12,6 +12,7 @@ import pytest
 
 import trueodds as to
 from tests.laws.rows import three_classes, two_shapes
+from trueodds.core.errors import InputError
 from trueodds.core.registry import dataclass_settings
 from trueodds.hypotests import TESTS
 
@@ -98,7 +99,9 @@ def test_a_verdict_is_a_probability_at_or_above_its_minimum_and_strict_json(name
     assert verdict.effect is not None
     assert np.isfinite(verdict.effect)
     assert abs(verdict.effect) <= 1
-    assert float(verdict) == verdict.pvalue
+    assert verdict.value == verdict.statistic
+    with pytest.raises(InputError, match=r"\[TO207\]"):
+        float(verdict)
     assert verdict.null
     head, _, null = str(verdict).splitlines()[0].rpartition(" · null: ")
     assert head

@@ -52,6 +52,6 @@ def test_rows_in_clusters_are_tested_by_whole_clusters():
     # A row that stands twice is one piece of news:
     # as independent rows its statistic, and so the evidence, would double.
     unclustered = Predictions(twice[1].y, twice[1].P)
-    assert double.row["p"] > float(to.test(unclustered, "mcllo", null="redraw", min_prob=MIN_PROB))
+    assert double.row["p"] > to.test(unclustered, "mcllo", null="redraw", min_prob=MIN_PROB).pvalue
     assert double.row["log loss"] == single.row["log loss"]
     assert (double.row["n"], double.calibration_map.name) == (200, "identity")

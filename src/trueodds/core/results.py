@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from trueodds.core.errors import Note
+from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import (
     format_count,
     format_lens,
@@ -314,7 +314,7 @@ class Verdict(Result):
     statistic : float
         The test statistic.
     pvalue : float
-        The p-value; ``float(verdict)`` returns it.
+        The p-value.
     n : int
         Number of rows.
     null : str
@@ -356,7 +356,13 @@ class Verdict(Result):
         drop_undefined(self, "pvalue", ("statistic", "family_pvalue", "effect"))
 
     def __float__(self) -> float:
-        return float(self.pvalue)
+        """Raise TO207: `value` is the statistic, but a verdict is usually compared with a level by its p-value."""
+        raise InputError(
+            "TO207",
+            "The result of a test is no single number.",
+            f"statistic {format_number(self.statistic)} and p-value {format_number(self.pvalue)}",
+            "Use verdict.pvalue or verdict.statistic.",
+        )
 
     def __format__(self, spec: str) -> str:
         return format_as_number(self, spec)

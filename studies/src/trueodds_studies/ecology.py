@@ -295,7 +295,7 @@ def species_table(plots: SurveyPlots, model: str) -> list[dict[str, Any]]:
                 "delta": event["delta"] if finite else None,
                 "gamma": event["gamma"] if finite else None,
                 "se": event["gamma_se"] if finite else None,
-                "p": float(verdict),
+                "p": verdict.pvalue,
                 "p Holm": 1.0,
                 "outcomes at 0": count_zeros(preds)["outcomes at 0"],
                 "ECE": float(measure(preds, "ece", bins=sqrt_bin_count(preds.n), interval=None)),

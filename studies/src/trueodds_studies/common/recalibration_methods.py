@@ -107,7 +107,7 @@ def evaluate_predictions(
     return {
         "method": label,
         "n": after.n,
-        "p": float(verdict),
+        "p": verdict.pvalue,
         "ECE": float(measure(after, "ece", bins=sqrt_bin_count(after.n), interval=None)),
         "log loss": float(measure(after, "log_loss", interval=None)),
         "accuracy": float(np.mean(predicted == after.y)),

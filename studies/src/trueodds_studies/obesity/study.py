@@ -302,7 +302,7 @@ def _compare_min_prob(votes: ForestPredictions, min_prob: float | str, plan: Pla
     )
     baseline = BASELINES["Normal Weight"]
     row: dict[str, Any] = {"replacement": min_prob, "LRT": test(learn, "mcllo", baseline=baseline).statistic}
-    row["p"] = float(test(held_out, "mcllo", baseline=baseline))
+    row["p"] = test(held_out, "mcllo", baseline=baseline).pvalue
     recalibrated = {
         label: fit(learn, name, **settings).predict_proba(held_out) for label, name, settings in MIN_PROB_METHODS
     }

@@ -98,7 +98,7 @@ def nine_samples_toy(seed: int) -> Toy:
             "nine samples",
             "p-value: probability of at least this value by chance",
             None,
-            float(verdict),
+            verdict.pvalue,
             "There is no evidence against calibration, and none for it.",
         ),
     )

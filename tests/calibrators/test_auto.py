@@ -44,7 +44,7 @@ KEYS = [
     "rows",
     "mixing",
     "min_prob",
-    "summary",
+    "map_text",
     "notes",
 ]
 
@@ -75,7 +75,7 @@ def test_a_model_overconfident_by_two_gets_a_temperature_near_two():
     assert document["gain_low_percent"] == pytest.approx(100 * document["gain_low"] / document["log_loss_before"])
     assert document["mixing"] == pytest.approx(1 / 2401)
     assert document["min_prob"] == 1e-12
-    assert document["summary"] == result.calibration_map.describe()
+    assert document["map_text"] == result.calibration_map.describe()
     assert "confirmed" in str(result.report)
 
 

@@ -43,7 +43,7 @@ def unremarkable() -> dict[str, Any]:
         "pvalue": None,
         "log_loss_after": 0.6123,
         "accuracy_after": 0.9611,
-        "summary": "identity",
+        "map_text": "identity",
     }
     audit["groups"], audit["among_groups"] = [], None
     audit["notes"] = []
@@ -284,7 +284,7 @@ _AUDIT: dict[str, Any] = {
         "accuracy_after": 0.9630,
         "label_flips": 0,
         "rows": {"fit": 899, "confirm": 899},
-        "summary": "T = 0.38",
+        "map_text": "T = 0.38",
         "notes": [{"code": "TN501", "text": "Every fit is mixed with 1/630 of the uniform distribution."}],
     },
     "decisions": None,

@@ -174,7 +174,7 @@ def test_names_with_markup_or_template_code_are_harmless() -> None:
     audit["data"] |= {"source": evil, "classes": [evil] * 10, "group_columns": [evil], "resolution": evil}
     audit["verdict"] |= {"sentence": evil, "state": evil}
     audit["groups"][0] |= {"column": evil, "value": evil}
-    audit["recalibration"]["summary"] = evil
+    audit["recalibration"]["map_text"] = evil
     audit["notes"].append({"code": "TN999", "text": evil})
     audit["settings"][evil] = evil
     for entry in audit["measures"]:

@@ -39,7 +39,7 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     assert "Recalibration confirmed by cross-fitting; valid only if" in verdict["details"]
     fix = overconfident.to_dict()["recalibration"]
     assert fix["chosen"] in ("temperature", "structured")
-    assert float(fix["summary"].removeprefix("T = ").split(",")[0]) == pytest.approx(2.0, abs=0.25)
+    assert float(fix["map_text"].removeprefix("T = ").split(",")[0]) == pytest.approx(2.0, abs=0.25)
 
 
 def test_a_calibrated_model_is_left_alone(calibrated):

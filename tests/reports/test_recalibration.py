@@ -88,7 +88,7 @@ def test_a_temperature_has_two_decimals_in_the_sentence_and_in_the_summary() -> 
     P = np.array([[0.1, 0.9]] * 400)
     report = to.audit([1, 1, 1, 0] * 100, P, resamples=99)
     fix = report.to_dict()["recalibration"]
-    assert fix["summary"] == "T = 2.00"
+    assert fix["map_text"] == "T = 2.00"
     assert "emperature scaling (T = 2.00)" in report.verdict["sentence"]
     assert fix_fact(report.to_dict()).value in ("temperature scaling, T = 2.00", "hardly better than a constant")
 

@@ -190,7 +190,7 @@ class Recalibration:
             "rows": {"fit": self.fit_rows, "confirm": self.confirm_rows},
             "mixing": confirmation.mixing if confirmation else None,
             "min_prob": self.min_prob,
-            "summary": self.map_text,
+            "map_text": self.map_text,
             "notes": [note.to_dict() for note in self.notes],
         }
         return {name: strict_json(value) for name, value in report.items()}

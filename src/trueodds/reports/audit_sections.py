@@ -330,7 +330,7 @@ class AuditRecalibration(Section):
     rows: Mapping[str, int] | None = None
     mixing: float | None = None
     min_prob: float | None = None
-    summary: str = ""
+    map_text: str = ""
     notes: tuple[Note, ...] = ()
     diagrams: HeldOutDiagrams | None = None
 

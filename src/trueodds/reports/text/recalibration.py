@@ -55,8 +55,8 @@ DOUBTFUL_DATA_TEXTS = {  # other notes on data with which the verdict begins
 
 def calibrator_with_parameters(recalibration: AuditRecalibration) -> str:
     """Return the chosen calibrator with its parameters."""
-    summary, name = recalibration.summary, CALIBRATORS.title(recalibration.chosen)
-    return f"{name}, {summary}" if summary and summary != recalibration.chosen else name
+    map_text, name = recalibration.map_text, CALIBRATORS.title(recalibration.chosen)
+    return f"{name}, {map_text}" if map_text and map_text != recalibration.chosen else name
 
 
 def format_log_loss(recalibration: AuditRecalibration, time: str) -> str:
@@ -95,7 +95,7 @@ def describe_mixing(recalibration: AuditRecalibration) -> str:
     if not recalibration.is_mixed_only:
         return ""
     loss = f"log loss {format_number(recalibration.log_loss_after)} instead of infinite"
-    return f"{recalibration.summary}, the original probabilities have {loss}"
+    return f"{recalibration.map_text}, the original probabilities have {loss}"
 
 
 def describe_unestablished_gain(recalibration: AuditRecalibration) -> str:
@@ -280,7 +280,7 @@ def recalibration_table(audit: AuditResult) -> Table:
     chosen, applied = recalibration.chosen, recalibration.applied
     entries = [
         ("chosen", chosen or "–"),
-        ("parameters", (recalibration.summary if applied == chosen else "") or "–"),
+        ("parameters", (recalibration.map_text if applied == chosen else "") or "–"),
         ("outcome", "–" if recalibration.status == NOT_ATTEMPTED else recalibration.status),
         ("applied", applied or "–"),
         ("log loss before", format_log_loss(recalibration, "before")),

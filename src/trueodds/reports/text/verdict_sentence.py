@@ -460,7 +460,7 @@ def _gain_wordings(recalibration: AuditRecalibration, *, has_constant: bool) -> 
     """
     name = CALIBRATORS.title(recalibration.chosen)
     if recalibration.chosen == "temperature":
-        name = f"{name} ({recalibration.summary})"
+        name = f"{name} ({recalibration.map_text})"
     name_at_start = capitalize_first(name)
     constant = "; the result is hardly better than a constant prediction" if has_constant else ""
     own_sentence = "The result is hardly better than a constant prediction." if has_constant else ""

@@ -229,6 +229,16 @@ def test_the_worst_group_is_the_one_that_comes_nearest_to_failing() -> None:
     assert "(far" in evaluate_gate(Gate.parse("ece[worst]>0.1"), groups)[1]
 
 
+@pytest.mark.parametrize("missing", ["alpha", "min_pvalue"])
+def test_a_report_without_the_level_of_its_groups_does_not_pass(missing: str) -> None:
+    report = example()
+    among_groups = {**(report["among_groups"] or {}), "alpha": 0.05, "min_pvalue": 0.001, missing: None}
+    verdict = {**report["verdict"], "rejected": False}
+    audited = typed(report | {"among_groups": among_groups, "verdict": verdict})
+    with pytest.raises(InputError, match=r"\[TO611\].*level.*Repeat the audit"):
+        evaluate_gate(Gate.parse("reject"), GatedAudit(result=audited, measure=bare))
+
+
 def test_the_error_of_a_group_is_debiased_as_that_of_all_rows_is() -> None:
     groups = of_groups(near=Estimate("ece", "", 0.05, 9, None, 0.04), far=Estimate("ece", "", 0.2, 9, None, 0.04))
     assert groups.number(Gate.parse("ece[near].debiased>0"))[0] == pytest.approx(0.03)  # √(.05² − .04²)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trueodds.core.errors import Note
     from trueodds.hypotests.group_results import ByGroup
     from trueodds.reports.audit_result import AuditResult
-    from trueodds.reports.audit_sections import AuditGroup, AuditMeasure
+    from trueodds.reports.audit_sections import AmongGroups, AuditGroup, AuditMeasure
 
 GATE_FAILED = 1  # exit code if a condition holds; invalid input has another one
 GATES_ON_ALL_GROUPS = ("reject", "pvalue")  # decisions and numbers for which all groups are tested
@@ -155,25 +155,24 @@ class GatedAudit(GatedResult):
         if verdict.rejected is None or verdict.pvalue is None:
             raise gate.not_evaluable_error("no family-wise p-value", "See the notes.")
         if self.result.among_groups and not verdict.rejected:
-            self._require_conclusive_groups(gate)
+            self._require_conclusive_groups(gate, self.result.among_groups)
         return verdict.rejected, verdict.reason
 
-    def _require_conclusive_groups(self, gate: Gate) -> None:
-        """Raise TO611 if the number of null draws decided that no group was rejected."""
+    def _require_conclusive_groups(self, gate: Gate, among_groups: AmongGroups) -> None:
+        """Raise TO611 if the number of null draws decided that no group was rejected, or is not known."""
         from trueodds.hypotests.group_results import BEYOND_MAX_GROUPS
         from trueodds.reports.audit_sections import HOLM
 
-        groups, among_groups = self.result.groups, self.result.among_groups
-        assert among_groups is not None
-        assert among_groups.alpha is not None
-        assert among_groups.min_pvalue is not None
+        groups, alpha, min_pvalue = self.result.groups, among_groups.alpha, among_groups.min_pvalue
+        if alpha is None or min_pvalue is None:  # in reports of earlier versions
+            raise gate.not_evaluable_error("no level of the tests of the groups", "Repeat the audit.")
         needs_clusters = self.result.data.clusters is not None and among_groups.correction != HOLM
         fix = "Groups need more clusters; leave --group out otherwise." if needs_clusters else MORE_RESAMPLES
-        _check_min_pvalue(gate, among_groups.min_pvalue, among_groups.alpha, fix)
+        _check_min_pvalue(gate, min_pvalue, alpha, fix)
         n_untested = sum(group["reason"] == BEYOND_MAX_GROUPS for group in self.unexamined)
         n_added = n_untested + (len(groups) if among_groups.correction == HOLM else 1)
         pvalues = [(group.label, group.pvalue) for group in groups if group.status != "miscalibrated"]
-        _require_enough_draws(gate, pvalues, among_groups.min_pvalue / n_added)
+        _require_enough_draws(gate, pvalues, min_pvalue / n_added)
 
 
 def read_path(entry: Any, path: str, coverage: float | None = None) -> Any:

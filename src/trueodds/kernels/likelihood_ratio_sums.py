@@ -179,33 +179,3 @@ def _take_logarithms(products, sums):  # type: ignore[no-untyped-def]
     for j in range(products.shape[0]):
         sums[j] += np.log(products[j])
         products[j] = 1.0
-
-
-@compile_kernel
-def _add_fingerprints(P, y, w, key, out):  # type: ignore[no-untyped-def]
-    """Add a hash of each row, of its probabilities, label and weight, to the sum of its key, modulo 2⁶⁴."""
-    multiplier, increment = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x9E3779B97F4A7C15)
-    for i in range(P.shape[0]):
-        state = np.uint64(y[i]) * increment + increment
-        if w.shape[0] > 0:
-            state = (state ^ w[i]) * multiplier
-            state ^= state >> np.uint64(29)
-        for c in range(P.shape[1]):
-            state = (state ^ P[i, c]) * multiplier + increment
-            state ^= state >> np.uint64(29)
-        state *= np.uint64(0x94D049BB133111EB)
-        out[key[i]] += state ^ (state >> np.uint64(32))
-
-
-def sum_fingerprints(P: Array, y: Array, w: Array | None, key: Array, n_keys: int) -> Array:
-    """Return a fingerprint of the rows of each key, (keys,) uint64, which does not depend on their order.
-
-    It is a sum, so that the fingerprints of two parts add up to that of all rows. `P` is (n,) or (n, K); `y` are whole
-    numbers of at least −1.
-    """
-    bits = np.ascontiguousarray(P, dtype=np.float64).reshape(len(P), -1) + 0.0  # −0 becomes 0
-    weight_bits = np.empty(0, np.uint64) if w is None else np.ascontiguousarray(w, np.float64).view(np.uint64)
-    out = np.zeros(n_keys, dtype=np.uint64)
-    labels = (y.astype(np.int64) + 1).view(np.uint64)
-    _add_fingerprints(*map(as_plain_array, (bits.view(np.uint64), labels, weight_bits, key)), out)
-    return out

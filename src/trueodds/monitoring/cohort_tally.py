@@ -10,7 +10,8 @@ import numpy as np
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.likelihood_ratio_sums import LEFT_OUT, NOT_OBSERVED, UNKNOWN, sum_fingerprints
+from trueodds.kernels.likelihood_ratio_sums import LEFT_OUT, NOT_OBSERVED, UNKNOWN
+from trueodds.kernels.row_fingerprints import sum_fingerprints
 from trueodds.monitoring.cohorts import Moment
 from trueodds.monitoring.evidence import EvidenceSums, sum_evidence
 from trueodds.monitoring.monitor_settings import MonitorSettings
@@ -82,7 +83,8 @@ def tally_cohorts(
     lens = model.check(preds)
     outcomes = []
     for codes in lens.outcome_codes(preds):
-        outcome = codes.outcomes_of_labels(np.maximum(labels, 0), 1).view(np.uint8)
+        known = labels if labeled is None else np.maximum(labels, 0)
+        outcome = codes.outcomes_of_labels(known, 1).view(np.uint8)
         if labeled is not None:
             outcome = np.where(labeled, outcome, np.uint8(_OUTCOME_OF_MISSING[settings.missing]))
         outcomes.append(outcome)
@@ -114,8 +116,9 @@ def tally_cohorts(
                     parts if whole is None else tuple(a + b for a, b in zip(whole, parts, strict=True))
                 )
     counts_as_rows = weight is not None and settings.weight_kind == "frequency"
-    per_label = _count_labels(labels, key, weight if counts_as_rows else None, n_cohorts, preds.k)
-    fingerprints = sum_fingerprints(preds.p, labels, weight, key, n_cohorts)
+    fingerprints, per_label = sum_fingerprints(
+        preds.p, labels, weight, key, n_cohorts, preds.k, counts_weights=counts_as_rows
+    )
     return {
         int(number): CohortTally(
             int(per_label[i].sum()),
@@ -156,12 +159,6 @@ def _number_densely(numbers: Array) -> tuple[Array, Array]:
     if len(occupied) == len(is_occupied):
         return occupied + first, offsets
     return occupied + first, (np.cumsum(is_occupied) - 1)[offsets]
-
-
-def _count_labels(labels: Array, key: Array, weight: Array | None, n_cohorts: int, k: int) -> Array:
-    """Return the number of rows of each cohort without a label, and with each label, (cohorts, 1 + classes)."""
-    counts = np.bincount(key * (k + 1) + labels + 1, weights=weight, minlength=n_cohorts * (k + 1))
-    return counts.reshape(n_cohorts, k + 1).astype(np.int64)
 
 
 def _group_codes(preds: Predictions, column: str) -> tuple[list[str], Array]:

@@ -146,8 +146,8 @@ def refuse_future(times: Array, as_of: Moment) -> None:
     latest: Any = as_of
     if isinstance(as_of, np.datetime64) and as_of == as_of.astype("datetime64[D]"):
         latest = as_of + np.timedelta64(1, "D") - np.timedelta64(1, "us")
-    is_future = times > latest
-    if is_future.any():
+    if times.max() > latest:
+        is_future = times > latest
         raise InputError(
             "TO902",
             "Rows were predicted after ⟨as_of⟩, the moment when the labels were extracted.",

@@ -45,6 +45,7 @@ NAMES = {
     "reference/functions/power": ("sample size", "power analysis"),
     "reference/functions/scorer": ("make_scorer", "scoring"),
     "reference/classes/RecalibratedClassifier": ("CalibratedClassifierCV",),
+    "reference/classes/Monitor": ("monitoring", "drift", "late labels", "e-value"),
     "reference/tests/hosmer_lemeshow": ("Hosmer-Lemeshow test",),
     "reference/tests/cox": ("calibration slope", "calibration intercept", "Cox test"),
     "reference/calibrators/temperature": ("temperature scaling",),

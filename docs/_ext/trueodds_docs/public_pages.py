@@ -31,6 +31,8 @@ CLASSES = {
     "FittedCalibrator": "trueodds.calibrators.FittedCalibrator",
     "RecalibratedClassifier": "trueodds.calibrators.RecalibratedClassifier",
     "Audit": "trueodds.reports.audit.Audit",
+    "Monitor": "trueodds.Monitor",
+    "MonitorReport": "trueodds.monitoring.monitor_report.MonitorReport",
     "Diagram": "trueodds.diagrams.base.Diagram",
     "DiagramGrid": "trueodds.diagrams.grid.DiagramGrid",
     "Source": "trueodds.io.source.Source",

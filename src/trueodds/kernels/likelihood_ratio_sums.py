@@ -16,7 +16,8 @@ from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, map
 
 ROWS_PER_LOGARITHM = 64  # factors are at most e^±3 for tilts, so that 64 of them neither overflow nor underflow
 NOT_OBSERVED, OBSERVED, UNKNOWN, LEFT_OUT = 0, 1, 2, 3  # what is known of the event of a row
-CELL_COLUMNS = ("rows", "events", "expected", "variance", "unknown")  # sums of each cell, before its logarithms
+# Sums of each cell, before its logarithms; the last two are those of the rows that are left out.
+CELL_COLUMNS = ("rows", "events", "expected", "variance", "unknown", "left_out", "left_out_expected")
 CERTAIN_COLUMNS = ("rows", "events", "expected", "unknown", "impossible")  # sums of the rows with p = 0 or p = 1
 _MIN_PRODUCT, _MAX_PRODUCT = 1e-200, 1e200
 _MIN_ROWS_PER_TASK = 2**17
@@ -27,7 +28,7 @@ _MAX_TASKS = 16
 class LikelihoodRatioSums:
     """Sums by key: of each score cell, of the slopes, and of the rows with probability 0 or 1."""
 
-    cells: Array  # (keys, cells, 5 + tilts): CELL_COLUMNS, and the sums of log(1 + p(e^t − 1)) for each tilt
+    cells: Array  # (keys, cells, 7 + tilts): CELL_COLUMNS, and the sums of log(1 + p(e^t − 1)) for each tilt
     slopes: Array  # (keys, slopes × centers): log-likelihood ratios beyond the margin
     certain: Array  # (keys, 5): CERTAIN_COLUMNS
 
@@ -114,9 +115,15 @@ def _add_rows(  # type: ignore[no-untyped-def]
     has_weights = w.shape[0] > 0
     for i in range(p.shape[0]):
         state, k, x = outcome[i], key[i] - first, np.float64(p[i])
-        if state == LEFT_OUT:
-            continue
         weight = w[i] if has_weights else 1.0
+        cell = 0
+        for edge in edges:
+            cell += x >= edge
+        sums = cells[k, cell]
+        if state == LEFT_OUT:
+            sums[5] += weight
+            sums[6] += weight * x
+            continue
         event, unknown = weight * (state == OBSERVED), weight * (state == UNKNOWN)
         if x <= 0.0 or x >= 1.0:
             certain[k, 0] += weight
@@ -125,10 +132,6 @@ def _add_rows(  # type: ignore[no-untyped-def]
             certain[k, 3] += unknown
             certain[k, 4] += (state == OBSERVED) if x <= 0.0 else (state == NOT_OBSERVED)
             continue
-        cell = 0
-        for edge in edges:
-            cell += x >= edge
-        sums = cells[k, cell]
         sums[0] += weight
         sums[1] += event
         sums[2] += weight * x
@@ -136,7 +139,7 @@ def _add_rows(  # type: ignore[no-untyped-def]
         sums[4] += unknown
         if has_weights:
             for j in range(n_growth):
-                sums[5 + j] += weight * np.log1p(x * growth[j])
+                sums[7 + j] += weight * np.log1p(x * growth[j])
         else:
             product = products[k, cell]
             for j in range(n_growth):
@@ -144,7 +147,7 @@ def _add_rows(  # type: ignore[no-untyped-def]
             counts[k, cell] += 1
             if counts[k, cell] == ROWS_PER_LOGARITHM:
                 counts[k, cell] = 0
-                _take_logarithms(product, sums[5:])
+                _take_logarithms(product, sums[7:])
         log_odds = np.log(x / (1.0 - x))
         slope_product, slope_sum = slope_products[k], slope_sums[k]
         for a in range(n_slopes):
@@ -170,7 +173,7 @@ def _add_rows(  # type: ignore[no-untyped-def]
     for k in range(n_keys):
         _take_logarithms(slope_products[k], slope_sums[k])
         for cell in range(n_cells):
-            _take_logarithms(products[k, cell], cells[k, cell, 5:])
+            _take_logarithms(products[k, cell], cells[k, cell, 7:])
 
 
 @compile_inline

@@ -9,6 +9,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
+from trueodds.data.labels import UNKNOWN_LABEL
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.likelihood_ratio_sums import LEFT_OUT, NOT_OBSERVED, UNKNOWN
 from trueodds.kernels.row_fingerprints import sum_fingerprints
@@ -70,7 +71,7 @@ def tally_cohorts(
     preds: Predictions, numbers: Array, as_of: Moment, settings: MonitorSettings, model: MonitoredModel
 ) -> dict[int, CohortTally]:
     """Return the sums of each cohort, by its number; `numbers` (n,) are those of the rows."""
-    if preds.y is None:
+    if preds.votes is not None:
         raise InputError(
             "TO910", "A monitor needs one label per row.", "votes", "Pass the majority label of each row as `y_true`."
         )
@@ -78,8 +79,8 @@ def tally_cohorts(
     cohorts, key = _number_densely(numbers)
     n_cohorts = len(cohorts)
     _refuse_several_rows_of_a_cluster(preds.cluster, key)
-    labeled: Array | None = getattr(preds, "labeled", None)
-    labels = preds.y if labeled is None else np.where(labeled, preds.y, -1)
+    labeled = preds.labeled
+    labels = np.full(preds.n, UNKNOWN_LABEL) if preds.partial_y is None else preds.partial_y
     lens = model.check(preds)
     outcomes = []
     for codes in lens.outcome_codes(preds):

@@ -12,8 +12,9 @@ from trueodds.kernels.tilted_sums import TILT_GRID, sum_tilted
 from trueodds.monitoring.alternatives import Alternatives
 from trueodds.monitoring.shock import shock_log_ratio
 
-ROWS, EVENTS, EXPECTED, VARIANCE, UNKNOWN = range(5)  # columns of `cells` and, except for VARIANCE, of `certain`
-IMPOSSIBLE = CERTAIN_COLUMNS.index("impossible")
+# Columns of `cells`; the first three are also those of `certain`.
+ROWS, EVENTS, EXPECTED, VARIANCE, UNKNOWN, LEFT_OUT, LEFT_OUT_EXPECTED = range(7)
+CERTAIN_UNKNOWN, IMPOSSIBLE = CERTAIN_COLUMNS.index("unknown"), CERTAIN_COLUMNS.index("impossible")
 N_TOTALS = len(CELL_COLUMNS)
 
 
@@ -26,9 +27,9 @@ class EvidenceSums:
 
     Attributes
     ----------
-    cells : array (cells, 5 + tilts)
-        For each score cell the number of rows, events, expected events, variance and unknown events, and the
-        log-likelihood ratio of each tilt.
+    cells : array (cells, 7 + tilts)
+        For each score cell the number of rows, events, expected events, variance and unknown events, rows that are
+        left out and their expected events, and the log-likelihood ratio of each tilt.
     slopes : array (slopes,)
         Log-likelihood ratio of each slope.
     certain : array (5,)
@@ -48,16 +49,16 @@ class EvidenceSums:
 
     @property
     def totals(self) -> Array:
-        """Number of rows, events, expected events, variance and unknown events of all rows, (5,)."""
+        """Sums of all rows, (7,), in the order of the columns of `cells`."""
         totals = self.cells[:, :N_TOTALS].sum(axis=0)
         totals[:VARIANCE] += self.certain[:VARIANCE]
-        totals[UNKNOWN] += self.certain[VARIANCE]
+        totals[UNKNOWN] += self.certain[CERTAIN_UNKNOWN]
         return totals
 
     @property
     def cell_rows(self) -> Array:
-        """Number of rows of each score cell, (cells,); those with probability 0 or 1 are in the first or the last."""
-        rows = self.cells[:, ROWS].copy()
+        """Number of rows of each score cell, (cells,), with or without a label."""
+        rows = self.cells[:, ROWS] + self.cells[:, LEFT_OUT]
         ones = self.certain[EXPECTED]
         rows[0] += self.certain[ROWS] - ones
         rows[-1] += ones

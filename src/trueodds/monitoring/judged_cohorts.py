@@ -51,8 +51,9 @@ class JudgedSums:
         Numbers of the first and the last cohort, and of the epoch.
     n_cohorts : int
         Number of cohorts.
-    totals : mapping of str to array (views, 5)
-        For all rows and each group: rows, events, expected events, variance, unknown events.
+    totals : mapping of str to array (views, 7)
+        For all rows and each group: rows, events, expected events, variance, unknown events, rows that are left out,
+        and their expected events.
     log_ratios : mapping of str to array (views, tilts + slopes)
         Log-likelihood ratios of the alternatives that concern all scores.
     cell_rows : array (views, cells)
@@ -106,7 +107,7 @@ def fold_rest(history: tuple[JudgedSums, ...], start: int) -> tuple[JudgedSums, 
 
 
 def totals_of(views: tuple[EvidenceSums, ...]) -> Array:
-    """Return the totals of each view, (views, 5)."""
+    """Return the totals of each view, (views, 7)."""
     return np.stack([view.totals for view in views]).reshape(-1, N_TOTALS)
 
 

@@ -12,7 +12,7 @@ from trueodds.core.typing import Array
 from trueodds.monitoring.advice import Advice, advise
 from trueodds.monitoring.cohort_tally import ALL_ROWS
 from trueodds.monitoring.cohorts import format_moment
-from trueodds.monitoring.evidence import EVENTS, EXPECTED, ROWS, VARIANCE
+from trueodds.monitoring.evidence import EVENTS, EXPECTED, LEFT_OUT_EXPECTED, VARIANCE
 from trueodds.monitoring.judged_cohorts import JudgedSums, totals_of
 from trueodds.monitoring.judgment import Contribution
 from trueodds.monitoring.monitor_report import (
@@ -149,28 +149,29 @@ def _members(sums: JudgedSums, judged: Any) -> list[int]:
 def _drift(state: MonitorState, view: int) -> PredictionDrift | None:
     """Compare the predictions of the first judged cohorts with those of the latest cohorts, open ones included."""
     parts = [(sums.n_cohorts, sums.totals[ALL_ROWS][view], sums.cell_rows[view]) for sums in state.judgment.history]
-    if state.settings.missing not in ("refuse", "exclude"):  # otherwise rows without a label have no sums
-        parts += [
-            (1, totals_of(tally.sums[ALL_ROWS])[view], tally.sums[ALL_ROWS][view].cell_rows)
-            for tally in state.open.values()
-        ]
-    before, now = _take(parts), _take(parts[::-1])
-    if len(parts) < 2 or not before[0][ROWS] or not now[0][ROWS]:
+    parts += [
+        (1, totals_of(tally.sums[ALL_ROWS])[view], tally.sums[ALL_ROWS][view].cell_rows)
+        for tally in state.open.values()
+    ]
+    if len(parts) < 2:
+        return None
+    (before, cells_before), (now, cells_now) = _take(parts), _take(parts[::-1])
+    rows_before, rows_now = float(cells_before.sum()), float(cells_now.sum())
+    if not rows_before or not rows_now:
         return None
     return PredictionDrift(
-        mean_before=float(before[0][EXPECTED] / before[0][ROWS]),
-        mean_now=float(now[0][EXPECTED] / now[0][ROWS]),
-        distance=total_variation(before[1], now[1]),
-        rows_before=float(before[0][ROWS]),
-        rows_now=float(now[0][ROWS]),
+        mean_before=float(before[EXPECTED] + before[LEFT_OUT_EXPECTED]) / rows_before,
+        mean_now=float(now[EXPECTED] + now[LEFT_OUT_EXPECTED]) / rows_now,
+        distance=total_variation(cells_before, cells_now),
+        rows_before=rows_before,
+        rows_now=rows_now,
     )
 
 
 def _take(parts: list[tuple[int, Any, Any]]) -> tuple[Any, Any]:
     """Return the sums of the first `N_COMPARED` cohorts, at most half of all."""
     n_wanted = min(N_COMPARED, max(1, sum(n for n, _, _ in parts) // 2))
-    totals: Any = np.zeros(1) if not parts else np.zeros_like(parts[0][1])
-    cells: Any = 0.0
+    totals, cells = np.zeros_like(parts[0][1]), np.zeros_like(parts[0][2])
     taken = 0
     for n, part_totals, part_cells in parts:
         if taken >= n_wanted:

@@ -160,7 +160,7 @@ def _tally_from_json(values: Mapping[str, Any], alternatives: list[Alternatives]
 
 def _sums_to_json(sums: EvidenceSums) -> dict[str, Any]:
     """Return the sums of the occupied cells only."""
-    occupied = np.flatnonzero(sums.cells[:, 0])
+    occupied = np.flatnonzero(sums.cells.any(axis=1))
     content: dict[str, Any] = {
         "cells": {str(cell): sums.cells[cell] for cell in occupied},
         "slopes": sums.slopes,

@@ -301,6 +301,26 @@ def test_groups_of_too_few_clusters_are_never_seen():
     assert all(group.min_detectable is not None for group in seeing.groups)
 
 
+def test_a_group_of_one_cluster_has_no_p_value_and_no_noise_floor():
+    p, y, _ = calibrated(21, 400)
+    site = np.arange(400) % 4  # every site is one cluster: flipping all its signs changes no error
+    y = np.where(site == 3, 1, y)
+    groups = by_group(Predictions(y, p, group={"site": site}, cluster=site), resamples=199)
+    assert all(np.isnan([group.pvalue, group.joint, group.estimate.noise_floor]).all() for group in groups.groups)
+    assert np.isnan(groups.pvalue)
+    assert groups.settings["min_pvalue"] == 1.0
+    assert groups.multicalibration is None
+    assert {"TN155", "TN282"} <= codes(groups)
+
+
+@pytest.mark.parametrize("estimator", ["ece", "o_e", "calibration_slope"])
+def test_the_error_of_all_rows_has_the_interval_that_measure_gives_with_the_same_seed(estimator: str) -> None:
+    p, y, group = calibrated(3, 400)
+    preds = Predictions(y, p, group=group)
+    overall, measured = by_group(preds, estimator, rng=7).overall, to.measure(preds, estimator, rng=7)
+    assert (overall.interval, overall.noise_floor) == (measured.interval, measured.noise_floor)
+
+
 def test_an_error_that_no_outcomes_can_show_is_not_named():
     # Three rows said .9 are off by .1, .233, .567 or .9;
     # the last comes in a thousandth of the redraws, so that it may be seen among 40 such groups, and .567, in 2.7 %,

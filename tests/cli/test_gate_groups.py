@@ -295,3 +295,17 @@ def test_an_audit_of_a_tally_with_too_few_draws_for_its_groups_does_not_pass(run
     assert "no p-value below 0.2 was possible" in done.stderr
     assert "Inconclusive" in done.stdout
     assert "the groups could not be tested, for too few null draws or clusters" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("command", ["groups", "audit"])
+@pytest.mark.parametrize("condition", ["reject", "pvalue<=0.05"])
+def test_groups_of_one_cluster_each_do_not_pass_a_gate(run: Run, tmp_path: Path, command: str, condition: str) -> None:
+    rng = np.random.default_rng(0)
+    site, p = np.arange(300) % 6, rng.uniform(0.2, 0.6, 300)
+    path = tmp_path / "sites.csv"
+    pd.DataFrame({"label": (rng.random(300) < p).astype(int), "p_1": p, "site": site}).to_csv(path, index=False)
+    words = (command, path, "--probs", "p_1", "--group", "site", "--cluster", "site", "--fail-on", condition)
+    done = run(*words, "--resamples", 199)
+    assert done.exit_code == 2
+    assert "no p-value below 1 was possible" in done.stderr
+    assert "Groups need more clusters" in done.stderr

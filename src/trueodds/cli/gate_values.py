@@ -33,6 +33,8 @@ GATE_FAILED = 1  # exit code if a condition holds; invalid input has another one
 GATES_ON_ALL_GROUPS = ("reject", "pvalue")  # decisions and numbers for which all groups are tested
 MAX_NAMED_GROUPS = 5  # maximum number of groups that an error names
 MORE_RESAMPLES = "Give more --resamples."
+MORE_CLUSTERS = "Groups need more clusters; leave --group out otherwise."
+UNTESTABLE_GROUP = "A group that cannot be tested does not pass: see the notes."
 NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
 ESTIMATE_PATHS = with_ends("value", "interval") | {"noise_floor": "noise_floor", "debiased": "debiased"}
 
@@ -109,15 +111,32 @@ class GatedGroups(GatedResult):
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether any group is miscalibrated, jointly over all groups."""
+        self._require_testable_groups(gate, self.alpha)
         fails, reason = super().evaluate_condition(gate)
-        undefined_labels = [group.label for group in self.result.groups if math.isnan(group.joint)]
-        if undefined_labels and not fails:
-            fix = "A group that cannot be tested does not pass: see the notes."
-            raise gate.not_evaluable_error(f"no p-value of {', '.join(undefined_labels)}", fix)
         if not fails:
+            self._require_pvalues(gate)
             groups = [(group.label, group.pvalue) for group in self.result.groups]
             _require_enough_draws(gate, groups, 1 / (1 + self.result.settings["redraws"]))
         return fails, reason
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """Return the number that the gate names; of the p-value only if the groups could have been rejected."""
+        if gate.name == "pvalue":
+            self._require_testable_groups(gate, gate.limit)
+            if not gate.fails_above and not self.result.pvalue <= gate.limit:
+                self._require_pvalues(gate)
+        return super().number(gate)
+
+    def _require_pvalues(self, gate: Gate) -> None:
+        """Raise TO611 if a group has no p-value."""
+        undefined_labels = [group.label for group in self.result.groups if math.isnan(group.joint)]
+        if undefined_labels:
+            raise gate.not_evaluable_error(f"no p-value of {list_groups(undefined_labels)}", UNTESTABLE_GROUP)
+
+    def _require_testable_groups(self, gate: Gate, limit: float) -> None:
+        """Raise TO611 if the number of clusters in the groups, not that of draws, makes every p-value too large."""
+        if self.result.settings["min_pvalue"] > (1 + len(self.unexamined)) / (1 + self.result.settings["redraws"]):
+            _check_min_pvalue(gate, self.result.settings["min_pvalue"], limit, MORE_CLUSTERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +152,10 @@ class GatedAudit(GatedResult):
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return a number that the audit reports, else one that is computed for the gate."""
         if gate.name == "pvalue":
-            return super().number(gate)[0], "family-wise p"
+            number = super().number(gate)[0]
+            if self.result.among_groups and number is not None and number > gate.limit:
+                self._require_conclusive_groups(gate, self.result.among_groups, gate.limit / self.result.verdict.alpha)
+            return number, "family-wise p"
         if gate.group is not None:
             return super().number(gate)
         reported = self.estimates(gate)
@@ -158,8 +180,11 @@ class GatedAudit(GatedResult):
             self._require_conclusive_groups(gate, self.result.among_groups)
         return verdict.rejected, verdict.reason
 
-    def _require_conclusive_groups(self, gate: Gate, among_groups: AmongGroups) -> None:
-        """Raise TO611 if the number of null draws decided that no group was rejected, or is not known."""
+    def _require_conclusive_groups(self, gate: Gate, among_groups: AmongGroups, share: float = 1.0) -> None:
+        """Raise TO611 if the number of null draws, or of clusters, decided that no group was rejected, or is not known.
+
+        `share` is the bound of a p-value divided by alpha.
+        """
         from trueodds.hypotests.group_results import BEYOND_MAX_GROUPS
         from trueodds.reports.audit_sections import HOLM
 
@@ -167,8 +192,11 @@ class GatedAudit(GatedResult):
         if alpha is None or min_pvalue is None:  # in reports of earlier versions
             raise gate.not_evaluable_error("no level of the tests of the groups", "Repeat the audit.")
         needs_clusters = self.result.data.clusters is not None and among_groups.correction != HOLM
-        fix = "Groups need more clusters; leave --group out otherwise." if needs_clusters else MORE_RESAMPLES
-        _check_min_pvalue(gate, min_pvalue, alpha, fix)
+        fix = MORE_CLUSTERS if needs_clusters else MORE_RESAMPLES
+        _check_min_pvalue(gate, min_pvalue, share * alpha, fix)
+        undefined_labels = [group.label for group in groups if group.pvalue is None]
+        if undefined_labels and not gate.fails_above:
+            raise gate.not_evaluable_error(f"no p-value of {list_groups(undefined_labels)}", UNTESTABLE_GROUP)
         n_untested = sum(group["reason"] == BEYOND_MAX_GROUPS for group in self.unexamined)
         n_added = n_untested + (len(groups) if among_groups.correction == HOLM else 1)
         pvalues = [(group.label, group.pvalue) for group in groups if group.status != "miscalibrated"]

@@ -16,7 +16,7 @@ from trueodds.core.formatting import (
     format_pvalue,
     format_pvalue_relation,
 )
-from trueodds.core.json_files import JsonObject
+from trueodds.core.json_files import JsonObject, strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, noise_floor_label, undefined_note
 from trueodds.core.table import Column, Table, format_html_table, layout_table, to_data_frame
@@ -312,8 +312,8 @@ class ByGroup(Result):
 def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:
     """Format the table of subgroups, then the gaps between them."""
     worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
-    family_pvalue = format_pvalue_relation(by_group.pvalue, min_pvalue, cutoff=0)
-    joint_pvalue = format_pvalue_relation(worst.joint, min_pvalue, cutoff=0)
+    family_pvalue = format_pvalue_relation(strict_json(by_group.pvalue), min_pvalue, cutoff=0)
+    joint_pvalue = format_pvalue_relation(strict_json(worst.joint), min_pvalue, cutoff=0)
     examined = count_examined_groups(len(by_group.groups), len(by_group.unexamined))
     heading = (
         f"{by_group.estimator} by group · {f'{examined} · ' if examined else ''}family-wise p {family_pvalue} ·"
@@ -383,13 +383,18 @@ def _group_table(by_group: ByGroup) -> Table:
             [estimate.interval for estimate in estimates],
             "interval",
         ),
-        Column(noise_floor_label(by_group.estimator), [estimate.noise_floor for estimate in estimates]),
-        Column("p", [*(format_pvalue(group.pvalue, min_single_pvalue, cutoff=0) for group in groups), ""], "pvalue"),
-        Column("joint p", [*(format_pvalue(group.joint, min_pvalue, cutoff=0) for group in groups), ""], "pvalue"),
+        Column(noise_floor_label(by_group.estimator), [strict_json(estimate.noise_floor) for estimate in estimates]),
+        Column("p", [*(_format_pvalue(group.pvalue, min_single_pvalue) for group in groups), ""], "pvalue"),
+        Column("joint p", [*(_format_pvalue(group.joint, min_pvalue) for group in groups), ""], "pvalue"),
         Column("smallest detectable", [*(group.min_detectable for group in groups), ""]),
         Column("status", [*(format_status(group.status, group.direction) for group in groups), ""], "text"),
     )
     return Table("", columns)
+
+
+def _format_pvalue(p: float, min_pvalue: float) -> str:
+    """Format the p-value of a subgroup, or of all; a dash if it is undefined."""
+    return format_pvalue(strict_json(p), min_pvalue, cutoff=0)
 
 
 def _describe_largest_gap(gap: Gap, level: float, column_prefix: str) -> str:

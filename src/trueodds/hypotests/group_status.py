@@ -12,6 +12,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent_in_text
 from trueodds.core.results import Estimate
+from trueodds.core.rng import as_generator
 from trueodds.core.settings import NonNegative, Range, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
@@ -169,7 +170,9 @@ def analyze_groups(
         lambda share: progress(0.4 + 0.4 * share, "measuring groups"),
     )  # fmt: skip
     progress(0.85, "measuring all rows")
-    overall = estimate_error(rows, estimator, lens, error_settings.aggregate, error_settings.interval_spec, rng)
+    # A generator of its own, so that the estimate is that of `measure` with the same seed.
+    own_rng = as_generator(error_settings.seed)
+    overall = estimate_error(rows, estimator, lens, error_settings.aggregate, error_settings.interval_spec, own_rng)
     progress(1.0, "done")
     settings_used = dict(overall.settings) | {
         "intervals": "each by itself",

@@ -24,7 +24,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.hypotests.base import independence_notes
 from trueodds.hypotests.multiple_testing import JointDraws
-from trueodds.hypotests.null_draws import MAX_LABELS, min_cluster_pvalue, prepare_votes
+from trueodds.hypotests.null_draws import MAX_LABELS, prepare_votes
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, MAX_RESAMPLES, required_resamples
 from trueodds.lenses.base import Lens
 from trueodds.lenses.subgroups import Subgroup, rows_of_groups
@@ -156,7 +156,11 @@ def group_pvalues_from_draws(
     """
     estimands, notes = group_estimands.estimands, list(notes)
     joint_draws = [_joint_draws(estimands, draws, n_untested) for draws in draws_by_null]
-    min_pvalue = max(1 / (1 + draws_by_null[0][0].shape[1]), min_cluster_pvalue(labeled))
+    smallest_pvalues = [_smallest_attainable_pvalue(labeled, estimand) for estimand in estimands]
+    min_pvalue = max(1 / (1 + draws_by_null[0][0].shape[1]), min(smallest_pvalues))
+    # The signs of a single cluster flip together, which changes no error: such a subgroup cannot be tested, and the
+    # mean of its draws is its own error.
+    is_testable = np.array(smallest_pvalues) < 1.0
     multicalibration = None
     if n_untested:
         text = "The multicalibration error is the maximum over all groups. It was not computed, because some groups"
@@ -169,19 +173,34 @@ def group_pvalues_from_draws(
                 f"All probabilities of {multicalibration.worst} are 0 or 1, so one contradicting outcome makes p = 0."
             )
             notes.append(Note("TN223", text))
+    testable = dict(zip(group_estimands.labels, is_testable, strict=True))
+    if multicalibration is not None and not testable.get(multicalibration.worst, True):
+        text = f"The multicalibration error was not computed, because it is largest for {multicalibration.worst}, whose"
+        notes.append(Note("TN282", f"{text} rows belong to one cluster."))
+        multicalibration = None
     return GroupPValues(
-        pvalues=np.max([claim_draws.unadjusted for claim_draws in joint_draws], axis=0).tolist(),
-        adjusted=np.max([claim_draws.adjusted for claim_draws in joint_draws], axis=0).tolist(),
+        pvalues=_nan_unless(is_testable, np.max([claim_draws.unadjusted for claim_draws in joint_draws], axis=0)),
+        adjusted=_nan_unless(is_testable, np.max([claim_draws.adjusted for claim_draws in joint_draws], axis=0)),
         min_detectable=_min_detectable_errors(labeled, estimands, joint_draws, alpha),
         min_pvalue=min(1.0, min_pvalue * (1 + n_untested)),
         multicalibration=multicalibration,
         null=null_description(labeled),
         notes=[*notes, *independence_notes(labeled)],
-        noise_floors=[
-            float(estimand.combine_views(draws).mean())
-            for estimand, draws in zip(estimands, draws_by_null[0], strict=False)
-        ],
+        noise_floors=_nan_unless(
+            is_testable,
+            np.array(
+                [
+                    float(estimand.combine_views(draws).mean())
+                    for estimand, draws in zip(estimands, draws_by_null[0], strict=False)
+                ]
+            ),
+        ),
     )
+
+
+def _nan_unless(is_defined: Array, values: Array) -> list[float]:
+    """The values as a list, with NaN where one is not defined."""
+    return [float(value) for value in np.where(is_defined, values, np.nan)]
 
 
 def _joint_draws(estimands: Sequence[Estimand], draws: Sequence[Array], n_untested: int) -> JointDraws:

@@ -35,11 +35,12 @@ class Advice(JsonObject):
     confirm_command: str = ""
 
 
-def advise(contribution: Contribution, onset: Onset) -> Advice:
+def advise(contribution: Contribution, onset: Onset | None) -> Advice:
     """Return the advice for the largest part of the evidence."""
     method = _METHODS[contribution.claim]
     action = "recalibrate" if method == "auto" else method
     of_group = "" if contribution.group is None else f" of the group {contribution.group}"
+    since = "the change" if onset is None else onset.since
     what = {
         "shift": "shift the log odds",
         "temperature": "change the slope of the log odds by a temperature",
@@ -47,7 +48,7 @@ def advise(contribution: Contribution, onset: Onset) -> Advice:
     }[action]
     return Advice(
         action=action,
-        text=f"Check first whether labels or inputs changed. Then {what}, on rows{of_group} since {onset.since}, and"
+        text=f"Check first whether labels or inputs changed. Then {what}, on rows{of_group} since {since}, and"
         " confirm the gain on rows that came later still.",
         fit=f"calibrator = to.fit(since_onset, {method!r})",
         confirm='to.compare(calibrator.recalibrate(later), later, "log_loss")',

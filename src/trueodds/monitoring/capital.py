@@ -48,20 +48,23 @@ class Capital:
         shape = (len(DISCOUNTS), n_views, alternatives.n_cells, alternatives.n_tilts + 1)
         return cls(t, np.full((n_views, alternatives.size + len(DISCOUNTS)), invested), np.zeros(shape))
 
-    def judge(self, log_ratios: Array, alternatives: Alternatives) -> Capital:
-        """Return the capital after another cohort, given the log-likelihood ratios, (views, alternatives)."""
-        n_views = len(log_ratios)
-        by_cell = np.zeros((n_views, alternatives.n_cells, alternatives.n_tilts + 1))  # the last bet keeps its cash
-        by_cell[..., :-1] = log_ratios[:, alternatives.n_tilts + alternatives.n_slopes :].reshape(
-            n_views, alternatives.n_cells, alternatives.n_tilts
-        )
+    def products(self, log_ratios: Array, alternatives: Alternatives) -> Array:
+        """Return the log factor by which another cohort multiplies the products of cells, (views, discounts).
+
+        In each cell it is a mean over tilts, of which those count most that the earlier cohorts favored.
+        """
+        by_cell = _by_cell(log_ratios, alternatives)
         prior = np.log(np.append(np.full(alternatives.n_tilts, (1 - CASH) / alternatives.n_tilts), CASH))
         bets = prior + self.memory
-        products = (_log_sum(bets + by_cell) - _log_sum(bets)).sum(axis=2)
+        return (_log_sum(bets + by_cell) - _log_sum(bets)).sum(axis=2).T
+
+    def judge(self, log_ratios: Array, alternatives: Alternatives) -> Capital:
+        """Return the capital after another cohort, given the log-likelihood ratios, (views, alternatives)."""
+        factors = np.hstack((log_ratios, self.products(log_ratios, alternatives)))
         discounts = np.array(DISCOUNTS)[:, None, None, None]
         newly_invested = np.log(uninvested(self.t) - uninvested(self.t + 1))
-        log_values = np.logaddexp(self.log_values, newly_invested) + np.hstack((log_ratios, products.T))
-        return Capital(self.t + 1, log_values, discounts * self.memory + by_cell)
+        memory = discounts * self.memory + _by_cell(log_ratios, alternatives)
+        return Capital(self.t + 1, np.logaddexp(self.log_values, newly_invested) + factors, memory)
 
     def log_shares(self, alternatives: Alternatives, *, has_shock: bool = False) -> Array:
         """Return the log weighted capital of each alternative and product, (views, alternatives + discounts)."""
@@ -89,6 +92,15 @@ def weights(alternatives: Alternatives, *, has_shock: bool = False) -> Array:
             )
         ]
     )
+
+
+def _by_cell(log_ratios: Array, alternatives: Alternatives) -> Array:
+    """Return the log-likelihood ratios of the tilts in each cell, (views, cells, tilts + 1); the last bet is cash."""
+    shape = (len(log_ratios), alternatives.n_cells, alternatives.n_tilts + 1)
+    by_cell = np.zeros(shape)
+    first = alternatives.n_tilts + alternatives.n_slopes
+    by_cell[..., :-1] = log_ratios[:, first:].reshape(*shape[:2], alternatives.n_tilts)
+    return by_cell
 
 
 def _log_sum(a: Array) -> Array:

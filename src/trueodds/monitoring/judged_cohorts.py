@@ -54,8 +54,8 @@ class JudgedSums:
     totals : mapping of str to array (views, 7)
         For all rows and each group: rows, events, expected events, variance, unknown events, rows that are left out,
         and their expected events.
-    log_ratios : mapping of str to array (views, tilts + slopes)
-        Log-likelihood ratios of the alternatives that concern all scores.
+    log_ratios : mapping of str to array (views, tilts + slopes + discounts)
+        Log-likelihood ratios of the alternatives that concern all scores, and factors of the products of cells.
     cell_rows : array (views, cells)
         Number of rows of each score cell.
     """

@@ -168,7 +168,8 @@ class Judgment:
             before = thread.get(name) or Capital.start(alternatives[0], len(alternatives), t)
             new_thread[name] = before.judge(ratios, alternatives[0])
             if name in tally.sums:
-                log_ratios[name] = ratios[:, : alternatives[0].n_tilts + alternatives[0].n_slopes]
+                of_all_scores = ratios[:, : alternatives[0].n_tilts + alternatives[0].n_slopes]
+                log_ratios[name] = np.hstack((of_all_scores, before.products(ratios, alternatives[0])))
         threads[position] = new_thread
         judged = replace(self, epochs=(*self.epochs[:-1], epoch), capital=tuple(threads))
         evidence = max(judged.log_evidence_by_thread(settings, alternatives))

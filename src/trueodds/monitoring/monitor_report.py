@@ -132,7 +132,7 @@ class MonitorReport(Result):
     status : MonitorStatus
         Numbers of judged and open cohorts, and the cohort of the alarm.
     onset : Onset or None
-        Since when the probabilities are wrong; None without an alarm.
+        Since when the probabilities are wrong; None without an alarm, or if the evidence does not date the error.
     error : MonitoredError or None
         Mean error since the onset; without an alarm, of all judged cohorts of the epoch.
     contributions : tuple of Contribution
@@ -177,7 +177,7 @@ class MonitorReport(Result):
 
     @property
     def since(self) -> str | None:
-        """The cohort since which the probabilities are wrong; None without an alarm."""
+        """The cohort since which the probabilities are wrong; None without an alarm, or if it is not known."""
         return None if self.onset is None else self.onset.since
 
     @property
@@ -241,6 +241,11 @@ class MonitorReport(Result):
         judged = f"{format_count(status.judged, 'cohort')} to {status.last_judged}"
         if not self.alarm:
             return f"No alarm: {value}, after {judged}."
+        if self.evidence < 1 / self.settings["alpha"] <= math.exp(min(status.max_log_evidence, 700)):
+            largest = math.exp(min(status.max_log_evidence, 700))
+            value = (
+                f"e-value up to {format_number(largest)}, now {format_number(self.evidence)}; an alarm needs {needed}"
+            )
         margin = format_percent_in_text(self.settings["odds_margin"] - 1)
         off = "not exact" if self.settings["odds_margin"] == 1 else f"more than {margin} off"
         if status.impossible:
@@ -263,7 +268,7 @@ class MonitorReport(Result):
 
     def _onset_text(self) -> str:
         if self.onset is None:
-            return ""
+            return "Onset: not known, because from no cohort on the evidence is clear."
         return (
             f"Onset: {self.onset.since} ({self.onset.earliest} to {self.onset.latest}); for a slow drift, the cohort in"
             " which the error left the margin."

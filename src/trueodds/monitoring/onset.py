@@ -20,7 +20,7 @@ PRIOR_VARIANCE = 50.0  # variance of the events at which the anytime-valid inter
 
 @dataclass(frozen=True, slots=True)
 class Onset(JsonObject):
-    """The cohort since which the evidence of level and slope is largest.
+    """The cohort since which the evidence is largest.
 
     Attributes
     ----------
@@ -68,15 +68,22 @@ class MonitoredError(JsonObject):
 
 def find_onset(
     history: list[JudgedSums], name: str, view: int, alternatives: Alternatives, *, has_shock: bool
-) -> tuple[int, int, int]:
-    """Return the positions of the best start, and of the first and the last start within `REGION` of it."""
+) -> tuple[int, int, int] | None:
+    """Return the positions of the best start, and of the first and the last start within `REGION` of it.
+
+    The evidence of a start is that of level, slope and the products of cells from there on. None if no start has an
+    evidence of `REGION`, as after an alarm that a single impossible outcome raised.
+    """
     n = alternatives.n_tilts + alternatives.n_slopes
-    rows = [sums.log_ratios[name][view] if name in sums.log_ratios else np.zeros(n) for sums in history]
+    bets = weights(alternatives, has_shock=has_shock)
+    share = np.concatenate((bets[:n], bets[alternatives.size :]))
+    rows = [sums.log_ratios[name][view] if name in sums.log_ratios else np.zeros(len(share)) for sums in history]
     later_sums = np.cumsum(np.stack(rows)[::-1], axis=0)[::-1]
-    share = weights(alternatives, has_shock=has_shock)[:n]
     with np.errstate(divide="ignore"):
         evidence = np.logaddexp.reduce(later_sums + np.log(share), axis=1)
     best = int(evidence.argmax())
+    if evidence[best] < REGION:
+        return None
     near = np.flatnonzero(evidence >= evidence[best] - REGION)
     return best, int(near[0]), int(near[-1])
 

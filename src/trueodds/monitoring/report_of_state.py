@@ -49,16 +49,13 @@ def report(state: MonitorState, notes: tuple[Note, ...]) -> MonitorReport:
         if alarm:
             largest = contributions[0]
             view, name = model.views.index(largest.view), largest.group or ALL_ROWS
-            best, first, last = find_onset(history, name, view, alternatives[view], has_shock=bool(settings.shock_sd))
-            label = settings.period.label
-            onset = Onset(
-                label(history[best].first), label(history[first].first), label(history[last].first),
-                largest.view, largest.group,
-            )  # fmt: skip
+            has_shock = bool(settings.shock_sd)
+            if found := find_onset(history, name, view, alternatives[view], has_shock=has_shock):
+                since, earliest, latest = (settings.period.label(history[position].first) for position in found)
+                onset = Onset(since, earliest, latest, largest.view, largest.group)
+                history = history[found[0] :]
             advice = advise(largest, onset)
-            error = estimate_error(history[best:], name, view, settings.alpha)
-        else:
-            error = estimate_error(history, name, view, settings.alpha)
+        error = estimate_error(history, name, view, settings.alpha)
     return MonitorReport(
         alarm=alarm,
         log_evidence=log_evidence,

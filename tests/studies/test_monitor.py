@@ -1,0 +1,86 @@
+"""Does the study of monitors simulate what it says, and is its evidence that of a monitor?"""
+
+import numpy as np
+import pytest
+from scipy.special import logit
+
+import trueodds as to
+from trueodds.cli.study import installed_studies
+from trueodds.monitoring.monitor_settings import MonitorSettings
+from trueodds_studies.monitor.batch import BatchMonitor
+from trueodds_studies.monitor.charts import Charts, hosmer_lemeshow_pvalues
+from trueodds_studies.monitor.streams import DRIFTS, MARGIN, SCORES, draw_labels, within_margin
+from trueodds_studies.monitor.study import QUICK
+
+
+@pytest.mark.parametrize("groups", [0, 4])
+def test_the_evidence_of_a_batch_is_that_of_a_monitor_of_each_stream(groups):
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 3, (6, 3, 40))  # cohorts, streams, rows
+    y = rng.random(p.shape) < np.where(np.arange(6)[:, None, None] > 2, 1.3 * p, p).clip(0, 1)
+    center = float(logit(0.25))
+    batch = BatchMonitor(3, MonitorSettings(), center, groups=groups)
+    logs = [batch.judge(p[cohort][None], y[cohort][None]) for cohort in range(6)][-1]
+    for stream in range(3):
+        group = None if not groups else {"group": {"part": [str(g) for g in range(groups)]}}
+        rows = to.Predictions(
+            y[:, stream].ravel(), p[:, stream].ravel(),
+            group=None if not groups else {"part": (np.arange(240) % 40 % groups).astype(str)},
+        )  # fmt: skip
+        monitor = to.Monitor(horizon=0, unit="integer", center=0.25, **(group or {}))
+        report = monitor.update(rows, np.repeat(np.arange(6), 40), as_of=6).report()
+        assert report.log_evidence == pytest.approx(logs[stream], abs=1e-9)
+
+
+def test_errors_within_the_margin_are_as_large_as_it_and_no_larger():
+    p = SCORES["13 %"](np.random.default_rng(0), 10_000)
+    shift = np.abs(logit(within_margin(p, np.random.default_rng(1))) - logit(p))
+    assert 0.99 * MARGIN < shift.max() <= MARGIN * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("drift", DRIFTS, ids=lambda drift: drift.name)
+def test_a_drift_changes_the_events_by_what_its_name_says(drift):
+    P = SCORES[drift.scores](np.random.default_rng(1), 40_000)
+    np.testing.assert_array_equal(drift.probabilities(P, 4, 5), P)
+    truth = drift.probabilities(P, 200, 5)
+    if P.ndim == 2:
+        np.testing.assert_allclose(truth.sum(axis=1), 1)
+    gap = float((truth - P).mean() if P.ndim == 1 else (truth - P)[:, 0].mean())
+    if "+3 points" in drift.name or "+6 points" in drift.name:
+        assert gap == pytest.approx(float(drift.name.split("+")[1][0]) / 100, abs=5e-4)
+    elif "×" in drift.name:
+        assert truth.mean() / P.mean() == pytest.approx(1.5, abs=0.01)
+    else:
+        assert abs(gap) < 0.006  # slopes and waves nearly keep the number of events
+
+
+def test_the_charts_of_a_stream_are_those_of_a_calculation_by_hand():
+    p = np.full((1, 100), 0.5)
+    y = np.zeros((1, 100))
+    y[:, :62] = 1  # 12 events too many, of which the standard deviation is 5: z = 2.4
+    charts = Charts(1, 99)
+    for cohort in range(5):
+        charts.observe(cohort, p, y)
+    # The sum is 1.9 per cohort: beyond 5 in the third one, and beyond 7 in the fourth.
+    assert {name: int(alarm[0]) for name, alarm in charts.alarms.items() if name != "Hosmer-Lemeshow"} == {
+        "CUSUM 5": 2, "CUSUM 7": 3, "Shewhart 3": 99,
+    }  # fmt: skip
+    # Ten groups of ten rows; events are the first in the order of rows: gaps of 5 in six groups, of -3 and three of -5.
+    assert hosmer_lemeshow_pvalues(p, y)[0] == pytest.approx(1.4e-15, rel=0.2)
+
+
+def test_labels_of_vectors_occur_as_often_as_predicted():
+    P = np.tile([0.2, 0.5, 0.3], (20_000, 1))
+    counts = np.bincount(draw_labels(P, np.random.default_rng(0)), minlength=3)
+    # Binomial counts lie within 4.5 standard errors of their means.
+    np.testing.assert_allclose(counts / 20_000, P[0], atol=4.5 * 0.5 / 20_000**0.5)
+
+
+@pytest.mark.slow
+def test_a_quick_study_has_its_tables_and_no_false_alarms(tmp_path):
+    study = installed_studies().load("monitor")(quick=True, out=tmp_path)
+    assert {table.name for table in study.also} == {"monitor.delays", "monitor.reports", "monitor.real"}
+    assert all(row["streams"] in (QUICK.streams, QUICK.few_streams) for row in study.rows)
+    # At most 5 % of the streams of a design: 9 or more of 40 have a probability below 0.001.
+    assert all(row["alarms 5 %"] * row["streams"] < 9 for row in study.rows)
+    assert (tmp_path / "monitor.delays.md").exists()

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 import trueodds as to
 from trueodds.data.plausibility import (
     IMPLAUSIBLE_DATA_CODES,
-    _assigned_weight,
+    _best_order,
     _count_pairs,
     check_class_order,
     check_hard_labels,
@@ -50,6 +50,14 @@ def test_a_model_that_guesses_is_hardly_ever_doubted():
         for _ in range(300)
     )
     assert doubted <= 1
+
+
+def test_noise_of_more_classes_than_rows_is_not_another_order():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(300), 40)  # nearly every row has a label and a predicted class of its own
+    assert check_class_order(to.Predictions(rng.integers(0, 300, 40), P)) == []
+    y, accurate = rows(n=400, k=200, signal=12.0)  # two rows of each class, in another order
+    assert [note.code for note in check_class_order(to.Predictions((y + 1) % 200, accurate))] == ["TN142"]
 
 
 def test_two_classes_the_wrong_way_round():
@@ -96,7 +104,10 @@ def test_the_best_order_is_that_of_an_assignment_in_the_whole_table(is_weighted)
         w = rng.exponential(1e-200, n) if is_weighted else None
         table = np.bincount(label * k + predicted, w, k * k).reshape(k, k)
         expected = table[linear_sum_assignment(table / table.max(), maximize=True)].sum()
-        assert _assigned_weight(*_count_pairs(label, predicted, w, k)) == pytest.approx(expected, rel=1e-12, abs=0)
+        labels, classes, weight = _count_pairs(label, predicted, w, k)
+        order = _best_order(labels, classes, weight, k)
+        assert weight[labels == order[classes]].sum() == pytest.approx(expected, rel=1e-12, abs=0)
+        assert len(set(order[order >= 0])) == (order >= 0).sum()
 
 
 def test_weights_count_in_the_order_of_classes():

@@ -175,6 +175,13 @@ def test_logits_passed_as_probabilities_are_refused_and_the_fix_says_so() -> Non
         Predictions([0, 1], [-3.0, 2.0])
 
 
+def test_rows_that_are_not_normalized_are_refused_and_the_fix_says_so() -> None:
+    P = np.array([[0.9, 0.05, 0.05], [0.2, 0.3, 0.5]])
+    with refused("TO102", "row 0, class 0", fix="divide each row by its sum"):
+        Predictions([0, 1], 1.5 * P)
+    assert Predictions([0, 1], 1.5 * P / (1.5 * P).sum(axis=1, keepdims=True)).n == 2
+
+
 def test_percentages_are_refused_and_the_fix_says_so() -> None:
     with refused("TO102", "55.0", "row 0", fix="percentages"):
         Predictions([0, 1], [55.0, 43.0])

@@ -72,7 +72,7 @@ def test_what_nobody_reads_is_an_error(tmp_path: Path, data: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "fix"),
-    [("a.csv.gz", "Unpack it first"), ("a.json", "to .jsonl, one object")],
+    [("a.csv.gz", "Unpack it first"), ("a.json", "to .jsonl, one object"), ("a.npy", r"np\.savez")],
 )
 def test_a_related_format_gets_advice_on_conversion(tmp_path: Path, name: str, fix: str) -> None:
     (tmp_path / name).write_text("x", encoding="utf-8")

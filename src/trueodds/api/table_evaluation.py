@@ -365,6 +365,8 @@ def _name_cells(cells: Sequence[tuple[str, str]], n_columns: int) -> str:
 
     >>> _name_cells([("a", "ECE"), ("b", "ECE"), ("c", "ECE"), ("c", "NLL")], 2)
     'a, b (ECE); c'
+    >>> _name_cells([("a, raw", "ECE"), ("a, scaled", "ECE")], 1)  # models with versions
+    'a, raw; a, scaled'
     """
     labels_of_model: dict[str, dict[str, None]] = {}
     for name, label in cells:
@@ -373,6 +375,7 @@ def _name_cells(cells: Sequence[tuple[str, str]], n_columns: int) -> str:
     for name, labels in labels_of_model.items():
         models_of_labels.setdefault(tuple(labels), []).append(name)
     return "; ".join(
-        ", ".join(models) + ("" if len(labels) == n_columns else f" ({', '.join(labels)})")
+        ("; " if any(VERSION_SEPARATOR in model for model in models) else ", ").join(models)
+        + ("" if len(labels) == n_columns else f" ({', '.join(labels)})")
         for labels, models in models_of_labels.items()
     )

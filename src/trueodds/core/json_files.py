@@ -34,6 +34,9 @@ def read_text(path: str | os.PathLike[str], code: str) -> str:
     try:
         with Path(os.path.expanduser(path)).open(encoding="utf-8", newline="") as file:
             return file.read()
+    except UnicodeDecodeError:
+        fix = "Pass a file that .save wrote; what joblib or pickle wrote is read by the same package."
+        raise InputError(code, "The file is not JSON.", f"{path}, which is not text in UTF-8", fix) from None
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise InputError(code, "The file cannot be read.", f"{path}: {reason}", "Check the path.") from None

@@ -72,6 +72,8 @@ def _suggest_meaning(p: Array, lowest: float, highest: float) -> str:
     """Return the remedy for values outside of [0, 1], from what they may be instead of probabilities."""
     if p.ndim == 1 and lowest >= -1 and highest < 10 and (p == np.rint(p)).all():
         return "If these are predicted labels, pass the probabilities, such as those of predict_proba."
+    if p.ndim == 2 and lowest >= 0 and 1.01 < highest <= 2 and (p[p > 1] % 1 != 0).any():
+        return f"If these are not normalized, divide each row by its sum; if logits, {LOGITS_REMEDY}."
     if p.ndim == 2 and p.shape[1] > 2 and int(((p < 0) | (p > 1)).any(axis=0).sum()) == 1:
         return f"If this column has no probabilities, such as ids, list only the others; if logits, {LOGITS_REMEDY}."
     if lowest >= 0 and 2 < highest <= 100:

@@ -26,6 +26,7 @@ _UNPACK_REMEDY = "Unpack it first, or convert it to .parquet, which is small by 
 _CONVERSION_REMEDIES = {  # unsupported formats with advice, which is more helpful than a similar suffix
     ".xlsx": "Convert it to .csv.",
     ".json": "Convert it to .jsonl, one object per line, or to .csv.",
+    ".npy": "It has one array: write logits and labels to one .npz, by np.savez(path, logits=logits, label=label).",
     ".pkl": "Pickles are never read: convert it to .parquet or .csv.",
     **dict.fromkeys((".gz", ".bz2", ".xz", ".zst", ".zip"), _UNPACK_REMEDY),
 }

@@ -1,5 +1,7 @@
 """Is the onset of an error dated where it is, and not stated where the evidence does not date it?"""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
@@ -45,3 +47,9 @@ def test_an_alarm_by_one_impossible_outcome_has_no_onset():
     assert report.error.rows == 200  # of the epoch
     assert "Onset: not known" in report.describe()
     assert "since the change" in report.advice.text
+
+
+def test_the_report_states_shares_of_evidence_and_rows_with_few_digits():
+    text = report_of(DRIFTS["level"], 0).describe()
+    assert re.search(r"Largest part of the evidence \(\d+ %\)", text)
+    assert re.search(r"; \d+\.\d % of the rows moved", text)

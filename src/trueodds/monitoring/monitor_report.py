@@ -262,7 +262,7 @@ class MonitorReport(Result):
         of_group = "" if largest.group is None else f", in {largest.group}"
         of_view = "" if largest.view in ("positive", "confidence") else f" of {largest.view}"
         return (
-            f"Largest part of the evidence ({format_percent_in_text(largest.share)}): {largest.claim}{of_view}"
+            f"Largest part of the evidence ({100 * largest.share:.0f} %): {largest.claim}{of_view}"
             f"{of_group}, {largest.direction}."
         )
 
@@ -296,7 +296,7 @@ class MonitorReport(Result):
 def _drift_text(drift: PredictionDrift) -> str:
     return (
         f"Predictions: mean {drift.mean_now:.2%}, in the first cohorts {drift.mean_before:.2%};"
-        f" {format_percent_in_text(drift.distance)} of the rows moved to other scores. This is no error by itself."
+        f" {100 * drift.distance:.1f} % of the rows moved to other scores. This is no error by itself."
     )
 
 

@@ -245,6 +245,26 @@ def test_an_option_of_another_name_is_found(run: Run, good: str, command: str, w
     assert labelled(run(command, good, *words).stderr)["fix"] == fix
 
 
+@pytest.mark.parametrize(
+    ("words", "assignment"),
+    [
+        (
+            ["measure", "--estimator", "net_benefit", "--threshold", "0.2"],
+            "net_benefit: pass it as --set threshold=0.2.",
+        ),
+        (
+            ["draw", "--diagram=reliability_curve", "--smoother=loess"],
+            "reliability_curve: pass it as --set smoother=loess.",
+        ),
+    ],
+)
+def test_a_setting_given_as_an_option_is_named_as_one_of_the_method(
+    run: Run, good: str, words: list[str], assignment: str
+) -> None:
+    done = run(words[0], good, *words[1:])
+    assert labelled(done.stderr)["fix"] == f"It is a setting of {assignment}"
+
+
 def test_an_unknown_kind_of_names_is_said_to_be_one(run: Run) -> None:
     error = labelled(run("list", "estimator").stderr)
     assert (error["problem"], error["fix"]) == ("Unknown kind of names.", "Did you mean estimators?")

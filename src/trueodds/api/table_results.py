@@ -94,7 +94,8 @@ class ResultTable(Result):
         if cell in estimates:
             return estimates[cell]
         form = "table[model, heading]" if self.by is None else "table[model, heading, segment]"
-        known = f"models {', '.join(self._version_names)}; headings {', '.join(self._labels)}"
+        separator = "; " if self.versions else ", "  # names of versions contain commas
+        known = f"models {separator.join(self._version_names)}; headings {', '.join(self._labels)}"
         known += f"; segments {', '.join(self.segments)}" if self.by is not None else ""
         raise KeyError(f"A cell is {form}. Got {cell!r}. The table has the {known}.")
 

@@ -122,6 +122,10 @@ def _convert_unknown_option(problem: click.NoSuchOption, command: str, fix: str)
     option or one of its meaning, and options of similar spelling.
     """
     params = problem.ctx.command.params if problem.ctx else []
+    takes_settings = any("--set" in param.opts for param in params)
+    if takes_settings and (assignment := _setting_of_named_method(problem)):
+        fix = f"It is a setting of {assignment[0]}: pass it as --set {assignment[1]}."
+        return InputError("TO601", "Unknown option of this command.", problem.option_name, fix)
     synonyms, other_commands = _options_of_meaning(problem, params), _commands_with_option(problem)
     similar_options = list(problem.possibilities or ())  # click's own suggestions
     if command == "trueodds apply" and problem.option_name in _UNUSED_RECORD_OPTIONS:
@@ -134,10 +138,38 @@ def _convert_unknown_option(problem: click.NoSuchOption, command: str, fix: str)
         fix = f"Did you mean {' or '.join(similar_options)}?"
     # A setting without an option of its own is passed by --set, which only commands of methods have.
     may_be_setting = not synonyms and (not other_commands or problem.option_name in OPTION_OF_SETTING.values())
-    if may_be_setting and any("--set" in param.opts for param in params):
+    if may_be_setting and takes_settings:
         name = problem.option_name.lstrip("-").replace("-", "_")
         fix += f" Pass a setting of a method as --set {name}=VALUE."
     return InputError("TO601", "Unknown option of this command.", problem.option_name, fix)
+
+
+def _setting_of_named_method(problem: click.NoSuchOption) -> tuple[str, str] | None:
+    """Return the method on the command line that has the unknown option as a setting, and its assignment; else None."""
+    from trueodds.calibrators import CALIBRATORS
+    from trueodds.diagrams import DIAGRAMS
+    from trueodds.estimators import ESTIMATORS
+    from trueodds.hypotests import TESTS
+
+    setting = problem.option_name.lstrip("-").replace("-", "_")
+    for argument in _arguments(problem):
+        method = argument.partition("=")[2] if argument.startswith("--") else argument
+        for registry in (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS):
+            if method in registry and registry.has_setting(method, setting):
+                return method, f"{setting}={next(iter(_given_values(problem)), 'VALUE')}"
+    return None
+
+
+def _arguments(problem: click.NoSuchOption) -> Sequence[str]:
+    """Return the arguments of the command."""
+    return problem.ctx.meta.get(ARGUMENTS_KEY, []) if problem.ctx else []
+
+
+def _given_values(problem: click.NoSuchOption) -> list[str]:
+    """Return what may be the value of the unknown option: after its equals sign, and the argument that follows it."""
+    arguments = _arguments(problem)
+    following = [after for arg, after in itertools.pairwise(arguments) if arg == problem.option_name]
+    return [arg.partition("=")[2] for arg in arguments if arg.startswith(f"{problem.option_name}=")] + following
 
 
 def _options_of_meaning(problem: click.NoSuchOption, params: Sequence[click.Parameter]) -> list[str]:
@@ -145,10 +177,7 @@ def _options_of_meaning(problem: click.NoSuchOption, params: Sequence[click.Para
     option_of_name = {
         opt.lstrip("-").replace("-", "_"): opt for param in params for opt in param.opts if opt.startswith("--")
     }
-    arguments = problem.ctx.meta.get(ARGUMENTS_KEY, []) if problem.ctx else []
-    following = [after for arg, after in itertools.pairwise(arguments) if arg == problem.option_name]
-    values = [arg.partition("=")[2] for arg in arguments if arg.startswith(f"{problem.option_name}=")] + following
-    for value in (*values, True):
+    for value in (*_given_values(problem), True):
         if setting_and_value := translate_setting(problem.option_name, value, option_of_name):
             return [f"⟨{setting_and_value}⟩"]
     word = normalize_name(problem.option_name)

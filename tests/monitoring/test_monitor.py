@@ -401,3 +401,34 @@ def test_the_json_of_a_report_keeps_its_schema(table: dict[str, Any]) -> None:
     valid(to.Monitor().report().to_dict(), "monitor")
     valid(once(table, group="region").report().to_dict(), "monitor")
     valid(monitor().update(rows_of(table), table["time"]).report().to_dict(), "monitor")
+
+
+@pytest.mark.slow
+def test_the_state_of_ten_years_of_days_is_smaller_than_a_megabyte(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    day = np.repeat(np.arange(3650), 4)
+    p = rng.beta(2, 5, day.size)
+    y = (rng.random(day.size) < p).astype(int)
+    path = tmp_path / "monitor.json"
+    new = to.Monitor("30d").update(to.Predictions(y, p), np.datetime64("2026-01-01") + day)
+    assert new.report().status.open == 31
+    new.save(path)
+    assert path.stat().st_size < 1e6
+    assert_equal(to.load(path).report().to_dict(), new.report().to_dict(), 0)
+
+
+def test_the_parts_of_an_alarm_remain_when_its_evidence_fades() -> None:
+    rng = np.random.default_rng(7)
+    day = np.repeat(np.arange(40), 400)
+    p = rng.beta(2, 5, day.size)
+    y = rng.random(day.size) < np.where((day >= 5) & (day < 9), 1.35 * p, p)
+    time = np.datetime64("2026-01-01") + day
+    new = to.Monitor("0d")
+    new.update(to.Predictions(y[day < 10], p[day < 10]), time[day < 10], "2026-01-11")
+    first = new.report()
+    new.update(to.Predictions(y, p), time, "2026-04-01")
+    later = new.report()
+    assert later.alarm
+    assert later.log_evidence < first.log_evidence
+    assert later.contributions == first.contributions
+    assert later.status.max_log_evidence == first.status.max_log_evidence

@@ -18,7 +18,33 @@ from trueodds.monitoring.monitor_settings import MonitorSettings
 
 # Shares of the capital: all groups together, and the part of it for groups that appear later.
 GROUPS, RESERVE = 0.30, 0.05
+MAX_CONTRIBUTIONS = 10  # number of parts of the evidence that are kept
 MAX_NEW_GROUPS = 40  # number of groups after which the reserve, halved for each, is used up
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution(JsonObject):
+    """A part of the evidence.
+
+    Attributes
+    ----------
+    claim : {"level", "slope", "cells", "scores"}
+        What is bet on: the level of all probabilities, their slope, several score cells at once, or one of them.
+    view : str
+        The view of the lens, such as a class.
+    group : str or None
+        The group, such as ``region=north``; None for all rows.
+    share : float
+        Share of the evidence.
+    direction : str
+        The error that the largest bet of this part asserts.
+    """
+
+    claim: str
+    view: str
+    group: str | None
+    share: float
+    direction: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +71,8 @@ class MonitorEpoch:
         Number of groups that came after the reserve had been used up.
     n_new_groups : int
         Number of groups that came after the first cohort.
+    contributions : tuple of Contribution
+        The largest parts of the evidence where it was largest, if it reached the alarm.
     """
 
     number: int = 0
@@ -56,31 +84,7 @@ class MonitorEpoch:
     groups: Mapping[str, float] = field(default_factory=dict)
     unmonitored_groups: int = 0
     n_new_groups: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Contribution(JsonObject):
-    """A part of the evidence.
-
-    Attributes
-    ----------
-    claim : {"level", "slope", "cells", "scores"}
-        What is bet on: the level of all probabilities, their slope, several score cells at once, or one of them.
-    view : str
-        The view of the lens, such as a class.
-    group : str or None
-        The group, such as ``region=north``; None for all rows.
-    share : float
-        Share of the evidence.
-    direction : str
-        The error that the largest bet of this part asserts.
-    """
-
-    claim: str
-    view: str
-    group: str | None
-    share: float
-    direction: str
+    contributions: tuple[Contribution, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,12 @@ class Judgment:
         return {ALL_ROWS: 1 - GROUPS if settings.group else 1.0, **self.epoch.groups}
 
     def judge(
-        self, number: int, tally: CohortTally, settings: MonitorSettings, alternatives: list[Alternatives]
+        self,
+        number: int,
+        tally: CohortTally,
+        settings: MonitorSettings,
+        alternatives: list[Alternatives],
+        view_names: tuple[str, ...],
     ) -> Judgment:
         """Return the judgment after another cohort, which must follow those that were judged."""
         epoch = _number_groups(self.epoch, tally, settings)
@@ -175,13 +184,18 @@ class Judgment:
         evidence = max(judged.log_evidence_by_thread(settings, alternatives))
         whole = tally.sums[ALL_ROWS]
         impossible = epoch.impossible + sum(view.impossible for view in whole)
-        is_alarm = evidence >= -math.log(settings.alpha) or impossible > 0
+        is_evident = evidence >= -math.log(settings.alpha)
+        is_alarm = is_evident or impossible > 0
+        contributions = epoch.contributions
+        if is_evident and evidence > epoch.max_log_evidence:
+            contributions = judged.contributions(settings, alternatives, view_names)[:MAX_CONTRIBUTIONS]
         epoch = replace(
             epoch,
             n_cohorts=epoch.n_cohorts + 1,
             alarm_cohort=number if is_alarm and epoch.alarm_cohort is None else epoch.alarm_cohort,
             max_log_evidence=max(epoch.max_log_evidence, evidence),
             impossible=impossible,
+            contributions=contributions,
         )
         cohort = JudgedCohort(
             number,

@@ -374,7 +374,7 @@ class Monitor:
                     break
                 if has_passed:
                     self._check_labels(number, tally)
-                judgment = judgment.judge(number, tally, settings, alternatives)
+                judgment = judgment.judge(number, tally, settings, alternatives, state.model.views)
                 del opened[number]
         finally:  # cohorts before one with missing labels are judged
             self._set(replace(state, open=opened, judgment=judgment), self._notes, self._saved)

@@ -18,8 +18,6 @@ from trueodds.monitoring.advice import Advice
 from trueodds.monitoring.judgment import Contribution
 from trueodds.monitoring.onset import MonitoredError, Onset
 
-MAX_CONTRIBUTIONS = 10
-
 
 @dataclass(frozen=True, slots=True)
 class CohortRow(JsonObject):

@@ -13,10 +13,9 @@ from trueodds.monitoring.advice import Advice, advise
 from trueodds.monitoring.cohort_tally import ALL_ROWS
 from trueodds.monitoring.cohorts import format_moment
 from trueodds.monitoring.evidence import EVENTS, EXPECTED, LEFT_OUT_EXPECTED, VARIANCE
-from trueodds.monitoring.judged_cohorts import JudgedSums, totals_of
-from trueodds.monitoring.judgment import Contribution
+from trueodds.monitoring.judged_cohorts import totals_of
+from trueodds.monitoring.judgment import MAX_CONTRIBUTIONS, Contribution
 from trueodds.monitoring.monitor_report import (
-    MAX_CONTRIBUTIONS,
     CohortRow,
     MonitorReport,
     MonitorStatus,
@@ -27,6 +26,10 @@ from trueodds.monitoring.monitor_settings import MonitorSettings
 from trueodds.monitoring.onset import Onset, estimate_error, find_onset
 from trueodds.monitoring.state import MonitorState
 
+IMPOSSIBLE_ADVICE = (
+    "Look at the rows whose observed class had predicted probability 0: is the label wrong, or the input new? Then give"
+    " every class a small probability."
+)
 N_COMPARED = 16  # number of first and of latest cohorts whose predictions are compared
 
 
@@ -44,9 +47,17 @@ def report(state: MonitorState, notes: tuple[Note, ...]) -> MonitorReport:
     if model is not None and history:
         alternatives = model.alternatives(settings)
         log_evidence = max(judgment.log_evidence_by_thread(settings, alternatives))
-        contributions = judgment.contributions(settings, alternatives, model.views)[:MAX_CONTRIBUTIONS]
+        # Of an alarm that is long past, the evidence may have changed since.
+        contributions = epoch.contributions or judgment.contributions(settings, alternatives, model.views)
+        contributions = contributions[:MAX_CONTRIBUTIONS]
         name = ALL_ROWS
-        if alarm:
+        if alarm and not epoch.contributions:
+            assert epoch.alarm_cohort is not None
+            cohort = settings.period.label(epoch.alarm_cohort)
+            onset = Onset(cohort, cohort, cohort, model.views[0], None)
+            advice = Advice("recalibrate", IMPOSSIBLE_ADVICE)
+            error = estimate_error(history, name, view, settings.alpha)
+        elif alarm:
             largest = contributions[0]
             view, name = model.views.index(largest.view), largest.group or ALL_ROWS
             has_shock = bool(settings.shock_sd)
@@ -100,10 +111,10 @@ def _status(state: MonitorState) -> MonitorStatus:
 
 def _cohort_rows(state: MonitorState, view: int) -> tuple[CohortRow, ...]:
     """Return the table of cohorts, with the sums of one view."""
-    judged = {cohort.number: cohort for cohort in state.judgment.cohorts}
-    rows = []
+    judged, rows, first = state.judgment.cohorts, [], 0
     for sums in state.judgment.history:
-        members = [judged[number] for number in _members(sums, judged)]
+        members = judged[first : first + sums.n_cohorts]
+        first += sums.n_cohorts
         row = _cohort_row(state, sums.first, sums.totals[ALL_ROWS][view])
         counts = {name: sum(getattr(cohort, name) for cohort in members) for name in ("rows", "unlabeled")}
         last = state.settings.period.label(sums.last)
@@ -135,12 +146,6 @@ def _cohort_row(state: MonitorState, number: int, totals: Array) -> CohortRow:
         variance=float(totals[VARIANCE]),
         log_evidence=None,
     )
-
-
-def _members(sums: JudgedSums, judged: Any) -> list[int]:
-    if sums.n_cohorts == 1:
-        return [sums.first]
-    return [number for number in judged if sums.first <= number <= sums.last]
 
 
 def _drift(state: MonitorState, view: int) -> PredictionDrift | None:

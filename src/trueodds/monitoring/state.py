@@ -18,7 +18,7 @@ from trueodds.monitoring.cohort_tally import CohortTally
 from trueodds.monitoring.cohorts import Moment
 from trueodds.monitoring.evidence import N_TOTALS, EvidenceSums
 from trueodds.monitoring.judged_cohorts import JudgedCohort, JudgedSums
-from trueodds.monitoring.judgment import Judgment, MonitorEpoch
+from trueodds.monitoring.judgment import Contribution, Judgment, MonitorEpoch
 from trueodds.monitoring.monitor_settings import MonitorSettings
 from trueodds.monitoring.monitored_model import MonitoredModel
 from trueodds.tallies.tally_sums import checksum
@@ -119,15 +119,18 @@ def _read_state(content: Mapping[str, Any]) -> MonitorState:
             *(columns[name] for name in JudgedCohort.__slots__), strict=True
         )
     )
-    epochs = tuple(
-        MonitorEpoch(**{**epoch, "groups": dict(map(tuple, epoch["groups"]))}) for epoch in content["epochs"]
-    )
+    epochs = tuple(map(_epoch_from_json, content["epochs"]))
     capital = tuple(
         {name: _capital_from_json(values, alternatives) for name, values in thread.items()}
         for thread in content["capital"]
     )
     history = tuple(_history_from_json(sums) for sums in content["history"])
     return MonitorState(settings, model, as_of, opened, Judgment(judged, history, epochs, capital))
+
+
+def _epoch_from_json(values: Mapping[str, Any]) -> MonitorEpoch:
+    contributions = tuple(Contribution(**part) for part in values["contributions"])
+    return MonitorEpoch(**{**values, "groups": dict(values["groups"]), "contributions": contributions})
 
 
 def _columns(cohorts: tuple[JudgedCohort, ...]) -> dict[str, list[Any]]:

@@ -254,8 +254,8 @@ class MonitorReport(Result):
         return f"Alarm at cohort {status.alarm_cohort}: {cause} ({value}, after {judged})."
 
     def _cause_text(self) -> str:
-        if not self.contributions:
-            return ""
+        if not self.contributions or self.status.max_log_evidence < -math.log(self.settings["alpha"]):
+            return ""  # the alarm was raised by an impossible outcome
         largest = self.contributions[0]
         of_group = "" if largest.group is None else f", in {largest.group}"
         of_view = "" if largest.view in ("positive", "confidence") else f" of {largest.view}"

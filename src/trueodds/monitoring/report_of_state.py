@@ -52,11 +52,7 @@ def report(state: MonitorState, notes: tuple[Note, ...]) -> MonitorReport:
         contributions = contributions[:MAX_CONTRIBUTIONS]
         name = ALL_ROWS
         if alarm and not epoch.contributions:
-            assert epoch.alarm_cohort is not None
-            cohort = settings.period.label(epoch.alarm_cohort)
-            onset = Onset(cohort, cohort, cohort, model.views[0], None)
             advice = Advice("recalibrate", IMPOSSIBLE_ADVICE)
-            error = estimate_error(history, name, view, settings.alpha)
         elif alarm:
             largest = contributions[0]
             view, name = model.views.index(largest.view), largest.group or ALL_ROWS

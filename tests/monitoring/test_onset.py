@@ -46,7 +46,7 @@ def test_an_alarm_by_one_impossible_outcome_has_no_onset():
     assert report.onset is report.since is None
     assert report.error.rows == 200  # of the epoch
     assert "Onset: not known" in report.describe()
-    assert "since the change" in report.advice.text
+    assert "predicted probability 0" in report.advice.text
 
 
 def test_the_report_states_shares_of_evidence_and_rows_with_few_digits():

@@ -23,6 +23,7 @@ from .api.displays import SimplexDisplay as SimplexDisplay
 from .api.displays import TetrahedronDisplay as TetrahedronDisplay
 from .api.displays import TrainingDisplay as TrainingDisplay
 from .api.draw import draw as draw
+from .api.expect import expect as expect
 from .api.fit import fit as fit
 from .api.load import load as load
 from .api.measure import measure as measure

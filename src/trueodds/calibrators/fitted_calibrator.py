@@ -259,6 +259,8 @@ class FittedCalibrator(Result):
         """
         preds = resolve_predictions(preds, self.classes)
         recalibrated = replace_probabilities(preds, self.predict_proba(preds, logits=self.calibration_map.logits))
+        if preds.labeled is not None:  # rows without a label are not those of the fit
+            return recalibrated
         if self.fingerprint is None or BatchFingerprints.from_predictions(preds).single_name != self.fingerprint:
             return recalibrated
         text = (

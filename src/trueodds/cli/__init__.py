@@ -17,7 +17,7 @@ from trueodds.cli.compare import compare
 from trueodds.cli.draw import draw
 from trueodds.cli.errors import ARGUMENTS_KEY, EXIT_INVALID_INPUT, as_input_error, convert_usage_error, print_error
 from trueodds.cli.groups import complete_crossings, groups
-from trueodds.cli.inference import measure, power, test
+from trueodds.cli.inference import expect, measure, power, test
 from trueodds.cli.lookup import explain, list_names
 from trueodds.cli.options import refuse_repeated_options
 from trueodds.cli.recalibration import apply, fit
@@ -132,6 +132,7 @@ for _command in (
     groups,
     compare,
     table,
+    expect,
     power,
     draw,
     fit,

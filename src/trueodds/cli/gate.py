@@ -108,6 +108,12 @@ def test_scope(margin: Any) -> Scope:
     return Scope("test", words, numbers, {"min_pvalue": "min_pvalue"}, example="reject or 'pvalue<=0.01'")
 
 
+def expect_scope() -> Scope:
+    """Return the scope of `trueodds expect`: the expected value, and the share of draws in which it is undefined."""
+    numbers = {"value": with_ends("value", "interval"), "undefined": {"value": "undefined"}}
+    return Scope("expect", numbers=numbers, example="'value<0.8' or 'value.low<0.8'")
+
+
 def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds groups`: the errors of all rows and of every group, and the family-wise p-value."""
     made = make_estimator(estimator, settings)

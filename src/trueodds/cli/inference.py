@@ -1,4 +1,4 @@
-"""trueodds measure, test and power: estimate a calibration error, test for one, and plan the sample size."""
+"""trueodds measure, test, expect and power: estimate an error, test for it, expect a performance, plan the rows."""
 
 from __future__ import annotations
 
@@ -105,6 +105,38 @@ def test(
         verdict = to.test(data, name, progress=progress, **params, **method_settings)
     output.print_result(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)
     gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(scope, verdict), verdict.notes)
+
+
+@click.command(
+    cls=FunctionCommand, function="api/expect.py", short_help="Estimate the performance before labels come.",
+)  # fmt: skip
+@data_options()
+@COST
+@JSON
+@FAIL_ON
+@click.pass_context
+def expect(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    cost_path: str | None,
+    calibrator: str | None,
+    json_path: str | None,
+    fail_on: tuple[str, ...],
+    **params: Any,
+) -> None:
+    """Estimate the performance that predictions will have if their probabilities are calibrated; no label is needed."""
+    columns = pop_columns(params, needs_outcome=False)
+    output.check_outputs(files, json=json_path)
+    gates = gate.parse_gates(fail_on, gate.expect_scope())
+    import trueodds as to
+
+    fitted = None if calibrator is None else to.load(calibrator)
+    data = open_data(files, columns, needs_label=False)
+    data, costs = read_costs(data, cost_path, None, None, takes_actions=False)
+    result = to.expect(data, calibrator=fitted, **costs, **params)
+    output.print_result(result.describe(), result.notes, result.to_dict(), json_path)
+    gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(gate.expect_scope(), result), result.notes)
 
 
 @click.command(

@@ -42,8 +42,11 @@ _METHOD_KEYWORD_OF_COMMAND = {
 BLAS_BUFFER_BYTES = 2**25  # memory that OpenBLAS allocates for each thread at its first use
 
 
-def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
-    """Return the source of the rows, or the sum of the tallies, at these paths; `columns` are settings of `read`."""
+def open_data(files: Sequence[str], columns: Mapping[str, Any], *, needs_label: bool = True) -> Any:
+    """Return the source of the rows, or the sum of the tallies, at these paths; `columns` are settings of `read`.
+
+    Rows without a label are read unless the command `needs_label`.
+    """
     _allocate_blas_buffers()
     refuse_repeated(files)
     _refuse_method_names(files)
@@ -61,9 +64,10 @@ def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
         return add_tallies(files)
     if record_options.has_record_options(files, columns):
         return record_options.open_records(files, columns)
-    from trueodds.io import read
+    from trueodds.io.read import read, read_unlabeled
 
-    return read(files[0] if len(files) == 1 else list(files), **start_engine(columns))
+    read_rows = read if needs_label else read_unlabeled
+    return read_rows(files[0] if len(files) == 1 else list(files), **start_engine(columns))
 
 
 def _allocate_blas_buffers() -> None:

@@ -217,6 +217,48 @@ def sum_label_weights(
     return sums
 
 
+@compile_kernel
+def _add_values(P, numbers, values, key, start, out):  # type: ignore[no-untyped-def]
+    """Add to `out` (draws,) the value (rows, K) of the label of each row, drawn as in `_add_weights_vectorized`."""
+    k = P.shape[1]
+    cumulative = np.empty(k)
+    skipped = start & 1
+    words = np.empty((out.shape[0] + skipped + 1) >> 1, dtype=np.uint64)
+    integers = words.view(np.uint32)[skipped : skipped + out.shape[0]]
+    shift = 32 - n_guide_bits(k)
+    guide = np.empty(1 << (32 - shift), dtype=np.int32)
+    for i in range(P.shape[0]):
+        stream = row_stream_key(key, numbers[i])
+        fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
+        fill_uniform_words(stream, start >> 1, words)
+        if k > 2:
+            fill_guide(cumulative, shift, guide)
+            for r in range(integers.shape[0]):
+                out[r] += values[i, find_class(cumulative, guide, shift, integers[r])]
+        else:
+            low, high = values[i, 0], values[i, 1]
+            if cumulative[0] == DRAW_RANGE:
+                high = low
+            bound = np.uint32(min(cumulative[0], DRAW_RANGE - 1))
+            for r in range(integers.shape[0]):
+                out[r] += low if integers[r] < bound else high
+
+
+def sum_label_values(
+    P: Array, values: Array, key: int, start: int, stop: int, row_numbers: Array | None = None
+) -> Array:
+    """Return the sum over rows of the value (n, K) of each row's label, (stop − start,), with labels drawn from P."""
+    P, values = as_plain_array(P), as_plain_array(values)
+    numbers = as_plain_array(np.arange(len(P)) if row_numbers is None else row_numbers)
+    sums = np.zeros(stop - start)
+
+    def sum_draws(first: int, last: int) -> None:
+        _add_values(P, numbers, values, key, first + start, sums[first:last])
+
+    map_blocks(sum_draws, stop - start, min(MAX_DRAWS_PER_BLOCK, max(1, -(-(stop - start) // 2))))
+    return sums
+
+
 def allows_short_integers(w: Array) -> bool:
     """Return whether labels of rows with these weights (n,) are drawn with 16-bit integers: many rows of weight 1."""
     return len(w) >= MIN_ROWS_OF_SHORT_INTEGERS and bool((w == 1).all())

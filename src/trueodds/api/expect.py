@@ -10,6 +10,7 @@ import numpy as np
 
 from trueodds.calibrators.calibrator_predictions import replace_probabilities
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator, stream_key
 from trueodds.core.settings import Level, Probability, check
@@ -18,9 +19,9 @@ from trueodds.estimators.costs import Cost, check_cost
 from trueodds.io.read import read_unlabeled
 from trueodds.io.source import InMemorySource
 from trueodds.resampling.expected_performance import (
+    DrawnPerformance,
     Expectation,
     ExpectedMetric,
-    OutcomeSums,
     check_metric,
     check_settings_of_metric,
     interval_of_draws,
@@ -33,6 +34,7 @@ Metric = Literal["accuracy", "brier", "log_loss", "precision", "recall", "f1", "
 Average = Literal["binary", "micro", "macro", "weighted"]
 
 
+@insert_shared_parameters
 def expect(
     predictions: Any,
     metric: Metric = "accuracy",
@@ -137,12 +139,12 @@ def expect(
     key = stream_key(generator)
     fitted, maps = _sample_maps(calibrator, draws, generator)
     source = read_unlabeled(predictions)
-    sums: OutcomeSums | None = None
+    sums: DrawnPerformance | None = None
     notes: list[Note] = list(source.notes)
     has_clusters = False
     for batch in source.batches():
         for preds in InMemorySource(batch, ROWS_PER_BATCH).batches():
-            sums = sums or OutcomeSums(check_metric(requested, preds), draws, key)
+            sums = sums or DrawnPerformance(check_metric(requested, preds), draws, key)
             shown = preds if fitted is None else _recalibrate(fitted, preds)
             P = np.asarray(shown.P, dtype=np.float64)
             sums.add(shown, P, [_recalibrate(other, preds).P for other in maps] or [P])

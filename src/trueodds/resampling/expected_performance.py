@@ -173,7 +173,7 @@ class ExpectedMetric:
         return np.asarray(weighted.sum(axis=-1) / support.sum(axis=-1))
 
 
-class OutcomeSums:
+class DrawnPerformance:
     """Sums over rows that are added in batches, for every draw of the outcomes.
 
     The outcomes of a row depend on the key and the number of the row only, and so not on how rows are batched.

@@ -121,7 +121,7 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
         ("Recalibration", {"recalibration.pvalue": 1.74e-15}, None, "p < 0.0001", "good"),
         (
             "Recalibration",
-            {"recalibration.chosen": "irm", "recalibration.summary": "76 knots for all classes"},
+            {"recalibration.chosen": "irm", "recalibration.map_text": "76 knots for all classes"},
             "isotonic regression of all classes (irm), 76 knots for all classes",
             "",
             "good",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from tests import reference
 from tests.data.refused import refused
@@ -18,6 +19,7 @@ from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance, grow_tree
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import as_partition, default_partition
+from trueodds.binning.predicted_class import PredictedClass
 from trueodds.binning.simplex_grid import Distinct, SimplexGrid
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
@@ -572,6 +574,61 @@ def test_words_that_are_none_are_refused(options: dict[str, Any], code: str) -> 
         as_partition(**options)
 
 
+def test_cells_by_predicted_class_have_one_predicted_class_and_a_sixteenth_of_the_rows() -> None:
+    p = np.random.default_rng(5).dirichlet(np.ones(10), 3000)
+    view, predicted = row_view(p), p.argmax(axis=1)
+    index = cells(PredictedClass(), view)
+    assert PredictedClass().fit(view).size == 20  # 16 / 10, rounded, in each class
+    assert all(len(np.unique(predicted[index == cell])) == 1 for cell in range(20))
+    for c in range(10):
+        n = np.bincount(index[predicted == c])
+        assert n[n > 0].min() >= 0.6 * (predicted == c).sum() / 2
+    # A hundred classes have a hundredth of the rows each, less than a 32nd: the cells are those of one tree.
+    many = np.random.default_rng(5).dirichlet(np.ones(100), 3000)
+    assert blocks(cells(PredictedClass(), row_view(many))) == blocks(cells(MedianVariance(), row_view(many)))
+
+
+def test_classes_that_are_predicted_in_few_rows_are_combined() -> None:
+    p = np.repeat(np.eye(5) * 0.6 + 0.08, [30, 9, 10, 1, 0], axis=0)
+    fitted = PredictedClass().fit(row_view(p))
+    index, (new,) = fitted.index(p), fitted.index(np.array([[0.1, 0.1, 0.1, 0.1, 0.6]]))
+    assert blocks(index) == {frozenset(range(30)), frozenset({*range(30, 39), 49}), frozenset(range(39, 49))}
+    assert new == index[49]
+    in_all = PredictedClass().fit(row_view(p[:30]))
+    assert (in_all.size, in_all.index(p).tolist()) == (1, [0] * 50)
+    for n, n_cells in ((320, 3), (321, 2)):  # 10 rows are a 32nd of 320
+        rare = np.repeat(np.eye(4)[:3] * 0.6 + 0.1, [n - 20, 10, 10], axis=0)
+        assert len(blocks(cells(PredictedClass(), row_view(rare)))) == n_cells
+
+
+def test_cells_by_predicted_class_follow_weights_and_not_the_order_of_rows() -> None:
+    rng = np.random.default_rng(7)
+    p, w = rng.dirichlet(np.ones(6), 300), rng.integers(0, 4, 300)
+    index = cells(PredictedClass(), row_view(p, p, w))
+    many = np.repeat(np.arange(300), w)
+    repeated = cells(PredictedClass(), row_view(p[many], p[many]))
+    assert blocks(index[w > 0]) == blocks(repeated[np.unique(many, return_index=True)[1]])
+    order = rng.permutation(300)
+    moved = cells(PredictedClass(), row_view(p[order], p[order], w[order]))
+    assert blocks(index[order]) == blocks(moved)
+
+
+def test_scores_are_refused_by_cells_by_predicted_class() -> None:
+    with refused("TO205", fix="equal-mass"):
+        PredictedClass().fit(row_view([0.2, 0.8]))
+
+
+def test_overconfidence_cancels_in_leaves_of_a_tree_and_not_in_cells_by_predicted_class() -> None:
+    rng = np.random.default_rng(0)
+    logits = 3 * rng.standard_normal((20_000, 10))
+    true, predicted = (softmax(t * logits, axis=1) for t in (1.0, 1.5))
+    view = row_view(predicted, true)  # labels are their expected shares, so that no noise remains
+    error = float(np.abs(predicted - true).sum(axis=1).mean() / 2)
+    by_class, tree = (float(BinnedError(partition)(view)) for partition in (PredictedClass(), MedianVariance()))
+    assert by_class > 0.9 * error
+    assert tree < 0.5 * error
+
+
 def test_a_misspelt_partition_gets_the_near_ones() -> None:
     with refused("TO203", "'equalmass'", fix="equal-mass"):
         as_partition("equalmass")
@@ -583,9 +640,10 @@ def test_bins_of_one_score_refuse_vectors(partition: Partition) -> None:
         partition.fit(row_view([[0.2, 0.8, 0.0]]))
 
 
-def test_the_default_is_15_bins_or_a_tree_of_16_leaves() -> None:
+def test_the_default_is_15_bins_a_tree_of_16_leaves_or_cells_by_predicted_class() -> None:
     assert default_partition(row_view([0.5])) == Uniform(15)
     assert default_partition(row_view([[0.5, 0.5, 0.0]])) == MedianVariance()
+    assert default_partition(row_view([[0.5, 0.5, 0.0, 0.0]])) == as_partition("predicted-class") == PredictedClass()
     assert str(MedianVariance()) == str(MedianVariance(bins=16)) == "median-variance 16"
 
 

@@ -273,6 +273,8 @@ def test_settings_are_read_back_from_what_ran() -> None:
     )
     joint = View([[0.9, 0.1, 0.0]] * 30, [[1, 0, 0]] * 30)
     assert BinnedError()(joint).settings["partition"] == "median-variance 16"
+    of_four = View([[0.9, 0.1, 0.0, 0.0]] * 30, [[1, 0, 0, 0]] * 30)
+    assert BinnedError()(of_four).settings["partition"] == "predicted-class"
 
 
 def test_bins_of_few_rows_are_noted() -> None:

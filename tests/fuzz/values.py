@@ -102,6 +102,7 @@ PLAUSIBLE: dict[str, Draw] = {
         "sweep",
         "distinct",
         "median-variance",
+        "predicted-class",
         "simplex-grid",
         Uniform(7),
         EqualMass(3),

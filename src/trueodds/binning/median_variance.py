@@ -68,8 +68,7 @@ class MedianVariance(Partition):
         """Return the minimum number of rows of a leaf, for a number of rows in all."""
         if self.min_size is not None:
             return self.min_size
-        n_equal_leaves = 2 ** math.ceil(math.log2(self.bins or DEFAULT_LEAVES))
-        return max(SMALLEST_LEAF, math.ceil(SMALLEST_SHARE * round_significant(n_rows / n_equal_leaves)))
+        return smallest_equal_leaf(n_rows, self.bins or DEFAULT_LEAVES)
 
 
 class Tree:
@@ -115,6 +114,12 @@ class Tree:
             return leaf_number[node]
 
         return np.concatenate([np.empty(0, dtype=np.intp), *map_blocks(find_leaves, len(x), MAX_BLOCK_ROWS)])
+
+
+def smallest_equal_leaf(n_rows: float, n_leaves: int) -> int:
+    """Return the minimum number of rows of a leaf, so that a tree of this many leaves has about equal ones."""
+    n_equal_leaves = 2 ** math.ceil(math.log2(n_leaves))
+    return max(SMALLEST_LEAF, math.ceil(SMALLEST_SHARE * round_significant(n_rows / n_equal_leaves)))
 
 
 def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) -> Tree:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from trueodds.binning.equal_mass import EqualMass, Sweep, parse_mass
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import BinsOrEdges, Partition
+from trueodds.binning.predicted_class import PredictedClass
 from trueodds.binning.simplex_grid import Distinct, SimplexGrid
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.errors import InputError, describe
@@ -22,10 +23,21 @@ PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
     "equal-mass": (EqualMass, ("bins", "closed")),
     "sweep": (Sweep, ()),
     "median-variance": (MedianVariance, ("bins", "min_size")),
+    "predicted-class": (PredictedClass, ()),
     "simplex-grid": (SimplexGrid, ("bins", "closed")),
     "distinct": (Distinct, ()),
 }
-PARTITION_NAMES = ("uniform", "equal-mass", "mass:100", "sweep", "edges", "median-variance", "simplex-grid", "distinct")
+PARTITION_NAMES = (
+    "uniform",
+    "equal-mass",
+    "mass:100",
+    "sweep",
+    "edges",
+    "median-variance",
+    "predicted-class",
+    "simplex-grid",
+    "distinct",
+)
 
 PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")  # the arguments of `as_partition`
 # The annotations and the defaults of all but `partition`, for `check`.
@@ -102,11 +114,17 @@ class HasPartition:
 
 
 def default_partition(view: View) -> Partition:
-    """Default partition: 15 uniform bins for one score, a median-variance tree of 16 leaves for vectors."""
-    return _DEFAULT_TREE if view.joint else _DEFAULT_BINS
+    """Default partition: 15 uniform bins for one score, and a tree or cells by predicted class for vectors.
+
+    Three outcomes have few predicted classes, and a tree separates them.
+    """
+    if not view.joint:
+        return _DEFAULT_BINS
+    return _DEFAULT_CELLS if view.p.shape[1] >= FEWEST_CLASSES_WITH_CELLS else _DEFAULT_TREE
 
 
-_DEFAULT_TREE, _DEFAULT_BINS = MedianVariance(), Uniform()
+FEWEST_CLASSES_WITH_CELLS = 4  # outcomes of a vector from which on the cells are those of the predicted classes
+_DEFAULT_TREE, _DEFAULT_CELLS, _DEFAULT_BINS = MedianVariance(), PredictedClass(), Uniform()
 
 
 def _reject_other_settings(settings: dict[str, Any], partition_text: str, allowed_names: tuple[str, ...]) -> None:

@@ -42,6 +42,7 @@ _NAMES_OF_FAMILY = {
         "sweep",
         "edges",
         "median-variance",
+        "predicted-class",
         "simplex-grid",
         "distinct",
     ),

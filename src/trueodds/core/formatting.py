@@ -125,8 +125,8 @@ def format_bins(partition: str, bins: object = None) -> str:
     ('15 uniform bins', '23 equal-mass bins', 'bins of 100 rows')
     >>> format_bins("median-variance 16"), format_bins("median-variance min 10")
     ('median-variance tree of up to 16 leaves', 'median-variance tree with at least 10 rows per bin')
-    >>> format_bins("edges 0 0.5 1")
-    'bins (edges 0 0.5 1)'
+    >>> format_bins("predicted-class"), format_bins("edges 0 0.5 1")
+    ('cells by predicted class', 'bins (edges 0 0.5 1)')
     """
     name, comma, closed = partition.partition(", ")
     if match := re.fullmatch(r"(uniform|equal-mass) (\d+|auto)(.*)", name):
@@ -137,6 +137,8 @@ def format_bins(partition: str, bins: object = None) -> str:
     elif match := re.fullmatch(r"median-variance( \d+)?(?: min (\d+))?", name):
         leaves = f" of up to{match[1]} leaves" if match[1] else ""
         text = f"median-variance tree{leaves}" + (f" with at least {match[2]} rows per bin" if match[2] else "")
+    elif name == "predicted-class":
+        text = "cells by predicted class"
     else:
         return f"bins ({partition})"
     return text + comma + closed

@@ -48,7 +48,8 @@ class Training(BinnedRecipe):
     Parameters
     ----------
     partition : Partition, optional
-        The bins of the ECE. The default is 15 uniform bins, or a median-variance tree of 16 leaves for vectors.
+        The bins of the ECE. The default is that of the estimator `ece`: 15 uniform bins, or for vectors a
+        median-variance tree of 16 leaves (three classes) or cells by predicted class (more classes).
     level : float, default=0.95
         Confidence level of the intervals. P-values of at most 1 − `level` are below the dashed line.
     resamples : int, default=999

@@ -32,8 +32,8 @@ class BinnedError(HasPartition, Estimator):
     Parameters
     ----------
     partition : Partition, optional
-        The bins. The default is 15 uniform bins for a binary view and a median-variance tree of 16 leaves for a
-        joint view.
+        The bins. The default is 15 uniform bins for a binary view; for a joint view of three outcomes a median-variance
+        tree of 16 leaves, and of more outcomes cells by predicted class.
     distance : str or callable, default="tv"
         Distance between prediction and event rate: "tv", "l1", "l2", "sq-euclidean", "max", "kl", "lp:3", or a callable
         d(predicted, observed) of two vectors.

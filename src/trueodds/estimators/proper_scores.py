@@ -35,7 +35,8 @@ class Brier(DecomposableScore):
     decomposition : {"murphy", "ferro-fricker", "calibration-refinement"}, optional
         Decomposition of the score on the cells of a partition, reported in `parts`. See Notes.
     partition : Partition, optional
-        Cells of the decomposition. The default is 15 uniform bins, and a median-variance tree of 16 leaves for vectors.
+        Cells of the decomposition. The default is 15 uniform bins, and for vectors a median-variance tree of 16 leaves
+        (three classes) or cells by predicted class (more classes).
         "distinct" keeps each distinct prediction as its own cell.
 
     Raises
@@ -129,7 +130,8 @@ class LogLoss(DecomposableScore):
     ----------
     decomposition : {"calibration-refinement"}, optional, as in `Brier`
     partition : Partition, optional
-        Cells of the decomposition. The default is 15 uniform bins, and a median-variance tree of 16 leaves for vectors.
+        Cells of the decomposition. The default is 15 uniform bins, and for vectors a median-variance tree of 16 leaves
+        (three classes) or cells by predicted class (more classes).
     min_prob : float, default=0.0
         Smallest probability inside the logarithm. A note reports the number of rows affected.
 

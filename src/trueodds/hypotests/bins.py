@@ -37,7 +37,8 @@ class BinByBin(HasPartition, ViewTest):
         (min-p), which is exact for any bins and fills the column `joint` of the parts. "asymptotic" uses Holm's
         correction (column `holm`).
     partition : Partition, optional
-        Bins. Default: 15 uniform bins for a binary view, a median-variance tree of 16 leaves for a joint one.
+        Bins. Default: as for `ece`, 15 uniform bins for a binary view, and for a joint one a median-variance tree of 16
+        leaves (three outcomes) or cells by predicted class (more outcomes).
 
     Raises
     ------

@@ -149,7 +149,7 @@ def _describe_partition(partition: str | None) -> str:
         return f" in {count} bins of equal width"
     if name == "median-variance" and count.isdigit():
         return f" in up to {count} leaves of a median-variance tree"
-    return f" in bins by the partition {partition}"
+    return " in cells by predicted class" if name == "predicted-class" else f" in bins by the partition {partition}"
 
 
 def _describe_intervals(audit: AuditResult, keys: dict[str, None]) -> str:

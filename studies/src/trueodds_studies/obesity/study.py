@@ -257,7 +257,7 @@ def method_row(evaluation: EvaluatedMethod, n: int, baseline: int, plan: Plan) -
     )
     return {
         **evaluation.row,
-        "p redrawn": float(redraw_verdict),
+        "p redrawn": redraw_verdict.pvalue,
         "mixed": mixed_log_loss(evaluation.after.P, evaluation.after.y, n),
         "test diverges": bool(np.isnan(evaluation.verdict.parts["joint"]["wald"])),
         "fit diverges": not getattr(evaluation.calibration_map, "converged", True),

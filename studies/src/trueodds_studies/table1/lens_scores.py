@@ -129,9 +129,8 @@ def verdict_rows(lens: str, rows: int, sets: int, redraws: int, seed: int) -> li
             test_settings: dict[str, Any] = settings | draw_settings,
         ) -> float:
             """The p-value of one simulated data set."""
-            return float(
-                test(draw_rows(rows, seed, number, calibrated=calibrated), name, lens=lens, rng=number, **test_settings)
-            )
+            drawn = draw_rows(rows, seed, number, calibrated=calibrated)
+            return test(drawn, name, lens=lens, rng=number, **test_settings).pvalue
 
         pvalues = [simulate_pvalue(number, False) for number in range(sets)]
         row: dict[str, Any] = {

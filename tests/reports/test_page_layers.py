@@ -97,7 +97,7 @@ def test_every_table_and_figure_has_an_id_and_a_link_to_it(html: str) -> None:
 
 
 def test_each_diagram_is_one_stop_of_the_tab_key_and_its_bins_have_names(html: str) -> None:
-    pictures = re.findall(r'<svg class="rd".*?</svg>', html, re.DOTALL)
+    pictures = re.findall(r'<svg class="rd"[^>]* role="group".*?</svg>', html, re.DOTALL)
     assert len(pictures) >= 7  # before, after, confidence, and four classes
     for picture in pictures:
         bins = re.findall(r'<g class="bin" role="img" tabindex="(-?\d)" aria-label="(.*?)">', picture)
@@ -120,12 +120,12 @@ def test_a_bin_outside_its_bar_has_another_shape() -> None:
     assert svg.count('<path class="outside"') == svg.count('<circle class="inside"') == 1
     assert 'aria-label="two &lt;bins&gt;"' in svg
     # x: 40 + 270 · .2 and 40 + 270 · .5; y: 280 − 270 · .9 and 280 − 270 · .5
-    assert 'points="94,37 175,145"' in svg
+    assert 'points="108,37 189,145"' in svg
 
 
 def test_rare_events_get_axes_that_end_early() -> None:
     rows = [{"mean_prediction": 0.01, "outcome_rate": 0.02, "n": 5}]
-    assert 'points="175,10"' in reliability_svg(rows, "rare")  # the axes end at 2 %
+    assert 'points="189,10"' in reliability_svg(rows, "rare")  # the axes end at 2 %
 
 
 def test_classes_are_listed_worst_first_with_their_curves(html: str) -> None:

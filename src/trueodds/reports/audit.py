@@ -46,6 +46,7 @@ from trueodds.reports.family_wise_test import (
     add_recalibration_to_family,
     recalibration_alpha,
 )
+from trueodds.reports.page_curves import PageCells
 from trueodds.reports.provenance import data_notes, describe_data, program_versions
 from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.text.verdict_sentence import judge
@@ -70,10 +71,13 @@ class Audit:
         The report in the schema ``trueodds.audit/1``, which `to_dict` returns.
     diagrams : tuple of Diagram, default=()
         The diagrams of the report, in the order of ``facts["diagrams"]``.
+    cells : PageCells, optional
+        Sums of rows of two classes, from which `to_html` draws a calibration belt and a decision curve.
     """
 
     facts: Mapping[str, Any]
     diagrams: tuple[Diagram, ...] = ()
+    cells: PageCells | None = None
 
     @property
     def verdict(self) -> Mapping[str, Any]:
@@ -134,7 +138,7 @@ class Audit:
             None if widget or diagram.name in INLINE_DIAGRAMS else diagram.present(title=False).svg()
             for diagram, widget in zip(self.diagrams, widgets, strict=True)
         ]
-        text = render_html(self.facts, svgs, widgets, cover)
+        text = render_html(self.facts, svgs, widgets, cover, self.cells)
         if path is not None:
             json_files.write_text(path, text, "TO703")
         return text
@@ -332,7 +336,7 @@ def audit(
         },
         notes=tuple(notes),
     )
-    return Audit(strict_json(judge(result).to_dict()), diagrams)
+    return Audit(strict_json(judge(result).to_dict()), diagrams, PageCells.of(rows, level))
 
 
 def _source_name(data: Any) -> str:

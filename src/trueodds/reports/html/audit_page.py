@@ -18,6 +18,7 @@ from trueodds.reports.html import figures
 from trueodds.reports.html.cover import Cover
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.html.rendering import css_percent, render_page
+from trueodds.reports.page_curves import PageCells
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
 from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
@@ -31,13 +32,15 @@ def render_html(
     svgs: Sequence[str | None] = (),
     widgets: Sequence[tuple[str, str] | None] = (),
     cover: Cover | None = None,
+    cells: PageCells | None = None,
 ) -> str:
     """Render the page of an audit, `facts` in the schema ``trueodds.audit/1``; it shows every number in them.
 
-    `svgs` has the SVG text of each diagram; reliability diagrams need none, because the page draws them from their
-    tables, and another diagram without one is shown as its table alone. `widgets` has the interactive form of each
-    diagram, as HTML and script, or None; a script that several diagrams share is included once. `cover` has the title,
-    author and date, with which the page has lines for signatures.
+    `svgs` has the SVG text of each diagram; those of `INLINE_DIAGRAMS` need none, because the page draws them from
+    their tables, and another diagram without one is shown as its table alone. `widgets` has the interactive form of
+    each diagram, as HTML and script, or None; a script that several diagrams share is included once. `cover` has the
+    title, author and date, with which the page has lines for signatures. `cells` are those of an audit of two classes,
+    whose belt and decision curve only the page has.
     """
     facts = printable_tree(facts)
     audit = AuditResult.from_dict(isolate_tree(facts, facts["data"].get("classes") or ()))
@@ -81,6 +84,8 @@ def render_html(
         figures=entries,
         bar_level=figures.bar_level(audit.diagrams),
         held_out=figures.held_out_tables(audit),
+        curves=[] if cells is None else figures.curve_entries(cells.diagrams()),
+        curves_text="" if cells is None else cells.explanation,
         methods=describe_methods(audit),
         citation=cite_audit(audit),
         lists=lists,

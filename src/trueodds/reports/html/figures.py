@@ -8,19 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trueodds.core.formatting import format_percent_in_text
+from trueodds.core.formatting import format_percent_in_text, format_share
+from trueodds.core.json_files import strict_json
 from trueodds.core.table import Column, Table
+from trueodds.diagrams.base import Diagram
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import AuditData, AuditDiagram, AuditRecalibration, HeldOutDiagrams
+from trueodds.reports.html.curve_pictures import belt_svg, decision_svg, histogram_svg
 from trueodds.reports.html.reliability_svg import curve_svg, reliability_svg, select_bins, upper_limit
-from trueodds.reports.text.diagram_tables import diagram_table, panel_table
+from trueodds.reports.text.diagram_tables import curve_table, diagram_table, panel_table
 from trueodds.reports.text.formatting import describe_lens
 from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.recalibration import calibrator_with_parameters, format_gain_bound, format_log_loss
 from trueodds.reports.text.result_tables import class_name
 
 MAX_PANELS = 12  # views of one diagram that are drawn; the table lists all of them
-INLINE_DIAGRAMS = ("reliability",)  # drawn as SVG elements of the page, whose bins can be pointed at
+INLINE_DIAGRAMS = ("reliability", "confidence_histogram")  # drawn as SVG elements of the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Picture:
     title: str = ""
     view: str = ""  # the class, if the diagram has several views
     table_id: str = ""  # id of the table that lists the numbers
+    keys: tuple[tuple[str, str], ...] = ()  # the kind and the meaning of each line and area
+    caption: str = ""  # a sentence on the picture
 
 
 def figure_entries(
@@ -82,6 +87,33 @@ def figure_entries(
             }
         )
     return figures
+
+
+def curve_entries(diagrams: Sequence[Diagram]) -> list[tuple[Picture, Table]]:
+    """Return the pictures of a calibration belt and a decision curve, each with the table of its numbers."""
+    entries = []
+    for diagram in diagrams:
+        facts = AuditDiagram.from_dict(strict_json(diagram.to_dict()))
+        panel = {name: values[0] for name, values in (facts.panels or {}).items()}
+        is_belt, caption = facts.diagram == "calibration_belt", panel["finding"]
+        title = "Calibration belt" if is_belt else "Decision curve"
+        label = f"{title}. {caption} The numbers are in the table."
+        if is_belt:
+            level = format_percent_in_text(max(facts.settings["levels"]))
+            inline, keys = (
+                belt_svg(facts.table, label),
+                [("fit", "fitted curve"), ("band", f"{level} simultaneous band")],
+            )
+        else:
+            inline, keys = decision_svg(facts.table, panel, label), list(_DECISION_KEYS)
+            if facts.settings["banded"]:
+                keys.append(("band", f"{format_percent_in_text(facts.settings['level'])} pointwise band"))
+        picture = Picture(inline=inline, title=title, caption=caption, keys=tuple(keys))
+        entries.append((picture, curve_table(facts)))
+    return entries
+
+
+_DECISION_KEYS = (("fit", "model"), ("alternative", "treat all"), ("zero", "treat none"))
 
 
 def main_pictures(audit: AuditResult, figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -155,7 +187,7 @@ def _diagram_of_evidence(audit: AuditResult, figures: Sequence[Mapping[str, Any]
 
 def bar_level(diagrams: Sequence[AuditDiagram]) -> str | None:
     """Return the level of the consistency bars of the reliability diagrams, such as "95 %"; None if there are none."""
-    levels = [diagram.settings["level"] for diagram in diagrams if diagram.diagram in INLINE_DIAGRAMS]
+    levels = [diagram.settings["level"] for diagram in diagrams if diagram.diagram == "reliability"]
     return format_percent_in_text(levels[0]) if levels else None
 
 
@@ -171,7 +203,7 @@ def add_curves(audit: AuditResult, table: Table, lens: str | None = None) -> Tab
     If `lens` is given, the rows are classes, and the curves are those of the views of its diagram. Otherwise the rows
     are lenses. A row without a curve has an empty text.
     """
-    tables = {diagram.lens: diagram.table for diagram in audit.diagrams if diagram.diagram in INLINE_DIAGRAMS}
+    tables = {diagram.lens: diagram.table for diagram in audit.diagrams if diagram.diagram == "reliability"}
     if lens is None:
         lenses = [cell for column in table.columns if column.name == "lens" for cell in column.cells]
         curves = [_single_curve(tables.get(row_lens)) for row_lens in lenses]
@@ -206,14 +238,24 @@ def _single_curve(table: Mapping[str, Any] | None) -> str:
 
 
 def _inline_pictures(diagram: AuditDiagram, data: AuditData) -> list[Picture]:
-    """Return a picture of each of the first `MAX_PANELS` views of a reliability diagram, with common axes.
+    """Return the pictures that the page draws itself, those of `INLINE_DIAGRAMS`; empty for another diagram.
 
-    The list is empty for another diagram. `data` is the description of the data.
+    A confidence histogram has one, a reliability diagram one for each of the first `MAX_PANELS` views, with common
+    axes. `data` is the description of the data.
     """
-    if diagram.diagram not in INLINE_DIAGRAMS:
+    axes = axis_names(data.kind, diagram.lens, has_votes=data.votes)
+    if diagram.diagram == "confidence_histogram":
+        totals = {name: values[0] for name, values in (diagram.panels or {}).items()}
+        label = f"Confidence histogram, {diagram.lens}. {totals['finding']} The numbers are in the table."
+        keys = (
+            ("mean", f"mean {axes[0]} {format_share(totals['mean_prediction'])}"),
+            ("rate", f"{axes[1]} {format_share(totals['outcome_rate'])}"),
+            ("range", f"{format_percent_in_text(diagram.settings['level'])} consistency range"),
+        )
+        return [Picture(inline=histogram_svg(diagram.table, totals, axes, label), keys=keys)]
+    if diagram.diagram != "reliability":
         return []
     views = list(dict.fromkeys(diagram.table.get("view") or ()))
-    axes = axis_names(data.kind, diagram.lens, has_votes=data.votes)
     panels = diagram.panels or {}
     details = dict(zip(panels.get("view") or (), panels.get("aside") or (), strict=False))
     drawn = {view: bins for view in views[:MAX_PANELS] if (bins := select_bins(diagram.table, view))}

@@ -71,6 +71,25 @@ def panel_table(diagram: AuditDiagram, unit: str = "class") -> Table:
     return _numbers_table("Numbers of the panels", columns, _class_names_by_number(diagram), unit)
 
 
+def curve_table(diagram: AuditDiagram) -> Table:
+    """Return the numbers of a calibration belt or a decision curve, with a row per point of the curve."""
+    rows = [dict(zip(diagram.table, values, strict=True)) for values in zip(*diagram.table.values(), strict=True)]
+    curve = [row for row in rows if row["part"] == "curve"]
+    if diagram.diagram == "calibration_belt":
+        band = [row for row in rows if row["part"] == "belt" and row["level"] == max(diagram.settings["levels"])]
+        entries = {
+            "predicted": ("x_low", curve),
+            "fitted": ("rate", curve),
+            "low": ("low", band),
+            "high": ("high", band),
+        }
+    else:
+        names = ("threshold", "net_benefit", "low", "high", "treat_all")
+        entries = {name.replace("_", " "): (name, curve) for name in names}
+    columns = tuple(Column(heading, [row[name] for row in part]) for heading, (name, part) in entries.items())
+    return Table("Numbers of the curve", columns).without_empty_columns()
+
+
 def _class_names_by_number(diagram: AuditDiagram) -> dict[str, str]:
     """Return the names of the classes of a simplex or tetrahedron by number, "0" to "3"; empty for other diagrams."""
     columns = (diagram.panels or {}).items()

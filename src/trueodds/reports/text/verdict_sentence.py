@@ -67,7 +67,7 @@ def _describe_evidence(audit: AuditResult) -> str:
 
 
 # Two lines of the page at a width of 1280 pixels, also in a wide font.
-MAX_HEADLINE_LENGTH = 180
+MAX_HEADLINE_LENGTH = 190
 
 
 def verdict_sentence(audit: AuditResult) -> str:

@@ -15,6 +15,7 @@ from trueodds.core.errors import InputError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True)
+OPTIONAL_FILES = click.argument("files", metavar="[FILE...]", nargs=-1)
 SEED_SETTINGS: dict[str, Any] = {
     "type": click.IntRange(min=0), "default": 0, "show_default": True, "help": "Random seed.",
 }  # fmt: skip
@@ -133,19 +134,24 @@ def add_options(options: Iterable[tuple[str, Mapping[str, Any]]]) -> Callable[[C
     return add
 
 
-def data_options(*, has_groups: bool = False, has_models: bool = False) -> Callable[[Command], Command]:
+def data_options(
+    *, has_groups: bool = False, has_models: bool = False, needs_files: bool = True, without: Sequence[str] = ()
+) -> Callable[[Command], Command]:
     """Return a decorator that adds FILE and the options of its columns to a command.
 
-    `has_groups` adds --group, which only audit, draw, groups and tally have. With `has_models`, --probs and --logits
-    may be repeated, for models in columns of one file (see `pop_columns_of_models`).
+    `has_groups` adds --group, which only audit, draw, groups, monitor and tally have. With `has_models`, --probs and
+    --logits may be repeated, for models in columns of one file (see `pop_columns_of_models`). The options in `without`
+    are left out.
     """
 
-    options = {option: settings for option, settings in COLUMN_OPTIONS if has_groups or option != "--group"}
+    without = (*without, *(() if has_groups else ("--group",)))
+    options = {option: settings for option, settings in COLUMN_OPTIONS if option not in without}
     if has_models:
         for option in ("--probs", "--logits"):
             repeated_help = f"{options[option]['help']} Repeat it for models in columns of one file."
             options[option] = {**options[option], "multiple": True, "help": repeated_help}
-    return lambda command: FILES(add_options(options.items())(command))
+    files = FILES if needs_files else OPTIONAL_FILES
+    return lambda command: files(add_options(options.items())(command))
 
 
 def refuse_repeated_options(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:

@@ -139,6 +139,8 @@ class Parameter:
         types = self.annotation.split(" | ")
         if self.choices:
             return {"type": click.Choice(self.choices)}
+        if self.annotation == "bool" and self.default is False:
+            return {"is_flag": True}
         if "int" in types:
             return {"type": click.IntRange(min=1), "metavar": "N"}
         return {"type": float, "metavar": "X"} if "float" in types else {}
@@ -161,12 +163,12 @@ class Parameter:
 
 
 def read_parameters(path: str) -> dict[str, Parameter]:
-    """Return the parameters with a default of the public function of a module, which has the name of its file.
+    """Return the parameters with a default of the public function or class of a module, named like its file.
 
     The source is parsed and not imported, because `--help` needs no NumPy, and has its texts under `python -OO`, too.
     """
     name = Path(path).stem
-    args = _find_function(path, name).args
+    args = _arguments_of(_find_definition(path, name))
     entries = parameter_entries(_complete_docstring(path, name))
     positional = [*args.posonlyargs, *args.args]
     defaults = dict(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
@@ -183,10 +185,21 @@ def _parse_module(path: str) -> ast.Module:
     return ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
 
 
-def _find_function(path: str, name: str) -> ast.FunctionDef:
-    """Return the definition of a function in a module, which comes after those of its overloads."""
-    functions = [node for node in _parse_module(path).body if isinstance(node, ast.FunctionDef) and node.name == name]
-    return functions[-1]
+def _find_definition(path: str, name: str) -> ast.FunctionDef | ast.ClassDef:
+    """Return the definition of a function in a module, which comes after those of its overloads, or of a class."""
+    body = _parse_module(path).body
+    definitions: list[ast.FunctionDef | ast.ClassDef] = [
+        node for node in body if isinstance(node, ast.ClassDef) and node.name == name.title()
+    ]
+    definitions += [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return definitions[-1]
+
+
+def _arguments_of(definition: ast.FunctionDef | ast.ClassDef) -> ast.arguments:
+    """Return the arguments of a function, or those that create an object of a class."""
+    if isinstance(definition, ast.FunctionDef):
+        return definition.args
+    return next(node.args for node in definition.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
 
 
 def _complete_docstring(path: str, name: str) -> str:
@@ -197,15 +210,16 @@ def _complete_docstring(path: str, name: str) -> str:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    docstring = ast.get_docstring(_find_function(path, name)) or ""
+    docstring = ast.get_docstring(_find_definition(path, name)) or ""
     return resolve_references(docstring, lambda source: _complete_docstring(path_of_name.get(source, path), source))
 
 
 class FunctionCommand(click.Command):
     """A command that calls a public function, with an option for each parameter that it does not declare itself.
 
-    `function` is the path of the module of the function, in the package. The settings of a `family` of methods are
-    options too, and --set passes the others. Parameters in `without` have no option.
+    `function` is the path, in the package, of the module of the function or of the class that the command creates. The
+    settings of a `family` of methods are options too, and --set passes the others. Parameters in `without` have no
+    option.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ WITHOUT_OPTION = {
 
 def signature(command: str) -> dict[str, inspect.Parameter]:
     """The parameters of the public function, without the data and the settings of methods."""
-    function = getattr(to, {"groups": "by_group"}.get(command, command))
+    function = getattr(to, {"groups": "by_group", "monitor": "Monitor"}.get(command, command))
     return {
         name: parameter
         for name, parameter in inspect.signature(function).parameters.items()
@@ -43,7 +43,7 @@ def options(command: str) -> dict[str, click.Option]:
 
 def test_the_commands_of_functions_are_known() -> None:
     assert list(COMMANDS) == [
-        "audit", "measure", "test", "groups", "compare", "table", "power", "draw", "fit", "tally",
+        "audit", "measure", "test", "groups", "compare", "table", "power", "draw", "fit", "tally", "monitor",
     ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from trueodds.cli.errors import ARGUMENTS_KEY, EXIT_INVALID_INPUT, as_input_erro
 from trueodds.cli.groups import complete_crossings, groups
 from trueodds.cli.inference import expect, measure, power, test
 from trueodds.cli.lookup import explain, list_names
+from trueodds.cli.monitor import monitor
 from trueodds.cli.options import refuse_repeated_options
 from trueodds.cli.recalibration import apply, fit
 from trueodds.cli.study import study
@@ -139,6 +140,7 @@ for _command in (
     apply,
     tally,
     merge,
+    monitor,
     study,
     list_names,
     explain,

@@ -26,6 +26,10 @@ _OPTION_OF_ARGUMENT: dict[str, tuple[str, str]] = {
         ("--weight-kind", "frequency"),
         ("--dpi", "300"),
         ("--figsize", "5,4"),
+        ("--horizon", "30d"),
+        ("--unit", "day"),
+        ("--as-of", "TIME"),
+        ("--center", "P"),
     )
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
 # Settings of single methods, which are passed by --set.
@@ -59,6 +63,8 @@ _COUNTERPARTS = {
     "paired=False": "--unpaired",
     "percent=True": "--percent",
     "cost=": "--cost",
+    "allow_fewer=True": "--allow-fewer",
+    "complete=True": "--complete",
     "null='redraw'": "--set null=redraw",
     "y_true": "the label",
     "y_prob": "the probability",

@@ -301,13 +301,13 @@ def refuse_repeated(files: Sequence[str]) -> None:
     """Raise an error for a file that is given twice, whose rows would count twice."""
     real_paths: set[str] = set()
     for file in files:
-        for path in _matching_paths(os.path.expanduser(file)):
+        for path in matching_paths(os.path.expanduser(file)):
             if (real_path := os.path.realpath(path)) in real_paths:
                 problem = "A file is given twice, so its rows would count twice."
                 raise InputError("TO603", problem, path, "Name it once.")
             real_paths.add(real_path)
 
 
-def _matching_paths(path: str) -> list[str]:
+def matching_paths(path: str) -> list[str]:
     """Return the path if it exists, else the files that match it as a pattern."""
     return [path] if os.path.exists(path) else glob.glob(path, recursive=True)

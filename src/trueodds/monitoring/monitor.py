@@ -53,8 +53,8 @@ class Monitor:
     odds_margin : float, default=1.05
         Odds ratio up to which predicted odds may be wrong without an alarm; 1 for the exact null hypothesis.
     lens : str, optional
-        The claim to monitor. The default is "positive" for two classes, "confidence" if only confidences are given,
-        and otherwise "classwise".
+        The claim to monitor. The default is ``"positive"`` for two classes, ``"confidence"`` if only confidences are
+        given, and otherwise ``"classwise"``.
     group : str, sequence or mapping, optional
         Group columns whose values are monitored, too. A mapping of columns to values declares the groups; by default,
         the first judged cohort declares them.
@@ -319,8 +319,9 @@ class Monitor:
         moments = [moment for moment in (a.as_of, b.as_of) if moment is not None]
         merged = Monitor.__new__(Monitor)
         state = MonitorState(
-            a.settings, a.model or b.model, max(moments, default=None), dict(sorted(opened.items())), judgment
-        )
+            a.settings, a.model or b.model, max(moments, default=None), dict(sorted(opened.items())), judgment,
+            {**b.columns, **a.columns},
+        )  # fmt: skip
         merged._set(state, (*self._notes, *other._notes), {**self._saved, **other._saved})
         return merged
 
@@ -493,6 +494,16 @@ def load(path: str | os.PathLike[str]) -> Monitor:
         raise invalid_state(source, describe(content))
     monitor._set(state_from_json(content, source), (), {os.path.realpath(source): content["sha256"]})
     return monitor
+
+
+def read_columns(monitor: Monitor) -> Mapping[str, Any]:
+    """Return the columns that the first call of the command fixed; empty if a monitor was made in Python."""
+    return monitor._state.columns
+
+
+def fix_columns(monitor: Monitor, columns: Mapping[str, Any]) -> None:
+    """Remember the columns that the command reads, for later calls."""
+    monitor._set(replace(monitor._state, columns=columns), monitor._notes, monitor._saved)
 
 
 def _check_mergeable(a: MonitorState, b: MonitorState) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class MonitorState:
         The cohorts that are not judged, in order.
     judgment : Judgment
         The judged cohorts.
+    columns : mapping of str to object
+        The columns that the command `trueodds monitor` reads, as settings of `trueodds.read`, and `time`.
     """
 
     settings: MonitorSettings
@@ -49,6 +51,7 @@ class MonitorState:
     as_of: Moment | None
     open: Mapping[int, CohortTally]
     judgment: Judgment
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
 
 def state_to_json(state: MonitorState) -> dict[str, Any]:
@@ -58,6 +61,7 @@ def state_to_json(state: MonitorState) -> dict[str, Any]:
         "schema": SCHEMA,
         "settings": state.settings.to_json(),
         "model": None if state.model is None else asdict(state.model),
+        "columns": dict(state.columns),
         "as_of": _moment_to_json(state.as_of),
         "open": {str(number): _tally_to_json(tally) for number, tally in state.open.items()},
         "judged": _columns(judgment.cohorts),
@@ -108,8 +112,9 @@ def _read_state(content: Mapping[str, Any]) -> MonitorState:
             values["kind"], tuple(values["classes"]), values["lens"], tuple(values["views"]), tuple(values["centers"])
         )
     as_of = _moment_from_json(content["as_of"])
+    file_columns = dict(content["columns"])
     if model is None:
-        return MonitorState(settings, None, as_of, {}, Judgment())
+        return MonitorState(settings, None, as_of, {}, Judgment(), file_columns)
     alternatives = model.alternatives(settings)
     opened = {int(number): _tally_from_json(tally, alternatives) for number, tally in content["open"].items()}
     columns = content["judged"]
@@ -125,7 +130,7 @@ def _read_state(content: Mapping[str, Any]) -> MonitorState:
         for thread in content["capital"]
     )
     history = tuple(_history_from_json(sums) for sums in content["history"])
-    return MonitorState(settings, model, as_of, opened, Judgment(judged, history, epochs, capital))
+    return MonitorState(settings, model, as_of, opened, Judgment(judged, history, epochs, capital), file_columns)
 
 
 def _epoch_from_json(values: Mapping[str, Any]) -> MonitorEpoch:

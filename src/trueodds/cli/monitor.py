@@ -1,0 +1,225 @@
+"""trueodds monitor: raise an alarm when the probabilities of a deployed model stop being true."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.gate_values import GATE_FAILED
+from trueodds.cli.messages import spell_options
+from trueodds.cli.open_data import is_tally, matching_paths, names_of_files, open_data, refuse_repeated
+from trueodds.cli.options import COLUMN_KEYWORDS, FRACTION, JSON, data_options, pop_columns
+from trueodds.cli.settings import FunctionCommand, parse_value, read_parameters
+from trueodds.core.errors import InputError
+from trueodds.core.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from trueodds.monitoring.monitor import Monitor
+    from trueodds.monitoring.monitor_report import MonitorReport
+
+MODULE = "monitoring/monitor.py"
+# How files are read, which may change between calls; other columns are those of the first call.
+_READING_KEYWORDS = ("engine", "scheduler", "master", "separator", "decimal", "sum_tolerance")
+_DEFAULT_COLUMNS = {"label": "label", "probs": "p_*"}
+
+
+@click.command(
+    cls=FunctionCommand, function=MODULE, short_help="Raise an alarm when the probabilities of a model stop being true."
+)  # fmt: skip
+@data_options(has_groups=True, needs_files=False, without=("--missing",))
+@click.option("--state", "state_path", metavar="F", help="File with the state of the monitor, such as monitor.json.")
+@click.option("--time", metavar="C", help="Column of the time of each prediction: dates, datetimes or integers.")
+@click.option(
+    "--as-of", metavar="TIME", help="Moment when the labels were extracted. [default: the newest prediction time]"
+)
+@click.option("--allow-fewer", is_flag=True, help="Accept fewer rows than before in a cohort that is not judged.")
+@click.option("--reset", metavar="REASON", help="Begin the next epoch, after an alarm that was acted upon.")
+@click.option("--require-judged", is_flag=True, help="Exit with status 2 if no cohort has been judged.")
+@JSON
+@click.option("--openmetrics", "metrics_path", metavar="F", help="Write the main numbers as a text for Prometheus.")
+@click.option("--fleet", is_flag=True, help="FILES are states of several models: say which of them need attention.")
+@click.option(
+    "--fdr", type=FRACTION, metavar="X", help="Share of false discoveries among them, with --fleet. [default: 0.05]"
+)
+@click.pass_context
+def monitor(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    state_path: str | None,
+    time: str | None,
+    as_of: str | None,
+    allow_fewer: bool,
+    reset: str | None,
+    require_judged: bool,
+    json_path: str | None,
+    metrics_path: str | None,
+    fleet: bool,
+    fdr: float | None,
+    **params: Any,
+) -> None:
+    """Monitor a deployed model, whose labels arrive late.
+
+    Give the whole table of predictions again and again, or files of new days; all files of a call count as one. The
+    first call fixes the settings and the columns in the state, and later calls need the files and --state only. Without
+    files, the report of the state is printed again.
+
+    Exit status: 0 no alarm, 1 an alarm in the current epoch, 2 invalid input, or a check that could not be made.
+    """
+    given = {name for name in ctx.params if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
+    if fleet:
+        _run_fleet(ctx, files, 0.05 if fdr is None else fdr, json_path, given)
+        return
+    if fdr is not None:
+        raise InputError("TO603", "--fdr is for several models.", f"--fdr {fdr:g}", "Add --fleet, or omit it.")
+    if state_path is None:
+        raise InputError("TO601", "The state of the monitor has no file.", "no --state", "Add --state monitor.json.")
+    settings = {name: params.pop(name) for name in read_parameters(MODULE) if name != "group"}
+    settings = {name: value for name, value in settings.items() if name in given}
+    if "horizon" in settings:
+        settings["horizon"] = parse_value(settings["horizon"])
+    columns = pop_columns(params)
+    if "group" in columns:
+        settings["group"] = columns.pop("group")
+    if time is not None:
+        columns["time"] = time
+    output.check_outputs(files, state=state_path, json=json_path, openmetrics=metrics_path)
+    monitor = _load_or_start(state_path, settings, has_files=bool(files))
+    if reset is not None:
+        monitor.reset(reset)
+    source_notes: Sequence[Any] = ()
+    if files:
+        source_notes = _update(monitor, files, columns, as_of, allow_fewer=allow_fewer)
+    else:
+        _refuse_options_of_rows(given)
+    report = monitor.report(require_judged=require_judged)
+    if files or reset is not None:
+        monitor.save(state_path)
+    _write_report(report, source_notes, _model_name(state_path), json_path, metrics_path)
+    if report.alarm:
+        ctx.exit(GATE_FAILED)
+
+
+def _load_or_start(path: str, settings: Mapping[str, Any], *, has_files: bool) -> Monitor:
+    """Return the saved monitor, whose settings must be those that are given, or a new one."""
+    if not os.path.exists(os.path.expanduser(path)):
+        if not has_files:
+            raise InputError("TO301", "There is no such file.", repr(path), "Name the files of predictions, too.")
+        from trueodds.monitoring.monitor import Monitor
+
+        return Monitor(**settings)
+    monitor = _load(path)
+    monitor.check_settings(**settings)
+    return monitor
+
+
+def _load(path: str) -> Monitor:
+    """Load the state of a monitor; raise TO905 for another file."""
+    from trueodds.monitoring import monitor
+
+    return monitor.load(os.path.expanduser(path))
+
+
+def _update(
+    monitor: Monitor, files: Sequence[str], columns: Mapping[str, Any], as_of: str | None, *, allow_fewer: bool
+) -> Sequence[Any]:
+    """Give the rows of the files to the monitor, and return the notes on how they were read."""
+    from trueodds.monitoring.monitor import fix_columns, read_columns
+
+    fixed = read_columns(monitor)
+    columns = _join_columns(fixed, columns)
+    if "time" not in columns:
+        fix = "Add --time C, a column of dates, datetimes or integers."
+        raise InputError("TO601", "A monitor needs the time of each prediction.", "no --time", fix)
+    if tallies := [file for file in files if is_tally(file)]:
+        fix = "Name files of predictions; the state of a monitor is a sum already."
+        raise InputError("TO603", "A monitor cannot read tallies, which have no times.", tallies[0], fix)
+    time = columns["time"]
+    # The column of times is read as one of groups, the only ones that may have any type.
+    groups = list(dict.fromkeys([*monitor.settings.group_columns, time]))
+    reading = {name: value for name, value in columns.items() if name != "time"} | {"group": groups}
+    with ProgressBar() as progress:
+        progress(0.0, "reading")
+        source = open_data(files, reading)
+        preds = source.collect()
+        progress(0.5, "adding up")
+        times = preds.group[time]
+        moment = parse_value(as_of) if as_of is not None and monitor.settings.unit == "integer" else as_of
+        monitor.update(preds, times, moment, allow_fewer=allow_fewer)
+    if not fixed:
+        fix_columns(monitor, {name: value for name, value in columns.items() if name not in _READING_KEYWORDS[:3]})
+    return source.notes if hasattr(source, "notes") else ()
+
+
+def _join_columns(fixed: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of the first call with what is given now; raise TO904 for another column."""
+    for name, value in given.items():
+        before = fixed.get(name, _DEFAULT_COLUMNS.get(name))
+        if fixed and name not in _READING_KEYWORDS and value != before:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(
+                "TO904",
+                f"The first call fixed the columns of this monitor; {option} cannot change.",
+                f"{value!r} instead of {before!r}",
+                f"Leave out {option}, or start a new monitor.",
+            )
+    return {**fixed, **given}
+
+
+def _refuse_options_of_rows(given: set[str]) -> None:
+    """Raise TO603 for options that need rows, in a call without files."""
+    if unused := [name for name in ("time", "as_of", "allow_fewer", *COLUMN_KEYWORDS) if name in given]:
+        option = f"--{unused[0].replace('_', '-')}"
+        raise InputError("TO603", "Without files no rows are read.", option, f"Name the files, or omit {option}.")
+
+
+def _write_report(
+    report: MonitorReport,
+    source_notes: Sequence[Any],
+    model: str,
+    json_path: str | None,
+    metrics_path: str | None,
+) -> None:
+    """Write the files, and print the report with commands instead of Python code."""
+    if metrics_path is not None:
+        from trueodds.monitoring.open_metrics import open_metrics
+
+        output.save_text(metrics_path, open_metrics(report, model).removesuffix("\n"))
+    text = report.describe()
+    for code, command in (
+        (report.advice.fit, report.advice.fit_command),
+        (report.advice.confirm, report.advice.confirm_command),
+    ):
+        text = text.replace(code, command) if code else text
+    notes = [*source_notes, *report.notes]
+    output.print_result(spell_options(text), notes, report.to_dict(), json_path)
+
+
+def _model_name(path: str) -> str:
+    """Return the name of a state file without its folder and suffix."""
+    return Path(path).stem
+
+
+def _run_fleet(ctx: click.Context, files: Sequence[str], fdr: float, json_path: str | None, given: set[str]) -> None:
+    """Print which of several monitors need attention; exit with status 1 if any does."""
+    if unused := sorted(given - {"files", "fleet", "fdr", "json_path"}):
+        option = f"--{unused[0].removesuffix('_path').replace('_', '-')}"
+        problem = "With --fleet the files are states of monitors, and only --fdr and --json apply."
+        raise InputError("TO603", problem, option, f"Omit {option}, or --fleet.")
+    output.check_outputs(files, json=json_path)
+    paths = [path for file in files for path in matching_paths(os.path.expanduser(file))]
+    if not paths:
+        raise InputError("TO601", "No model is named.", "no FILE", "Name the states of the monitors.")
+    refuse_repeated(files)
+    from trueodds.monitoring.fleet import examine_fleet
+
+    reports = {name: _load(path).report() for name, path in zip(names_of_files(paths), paths, strict=True)}
+    result = examine_fleet(reports, fdr)
+    output.print_result(result.describe(), result.notes, result.to_dict(), json_path)
+    if result.discoveries:
+        ctx.exit(GATE_FAILED)

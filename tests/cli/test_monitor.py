@@ -307,3 +307,9 @@ def test_a_fleet_names_the_models_that_need_attention(
     assert result.stdout.startswith("1 of 2 models needs attention (at most 5 % false discoveries on average).")
     assert run("monitor", "--fleet", states[1], "--fdr", "0.1").exit_code == 0
     assert "TN908" not in result.stdout
+
+
+def test_the_page_is_that_of_the_report_with_options(run: Run, table: Path, state: Path, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    assert run("monitor", table, "--state", state, *FIRST, "--as-of", AS_OF, "--html", path).exit_code == 1
+    assert "trueodds fit since_onset.parquet" in path.read_text(encoding="utf-8")

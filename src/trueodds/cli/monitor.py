@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ _DEFAULT_COLUMNS = {"label": "label", "probs": "p_*"}
 @click.option("--allow-fewer", is_flag=True, help="Accept fewer rows than before in a cohort that is not judged.")
 @click.option("--reset", metavar="REASON", help="Begin the next epoch, after an alarm that was acted upon.")
 @click.option("--require-judged", is_flag=True, help="Exit with status 2 if no cohort has been judged.")
+@click.option("--html", "html_path", metavar="F", help="Write the report as a self-contained HTML page.")
 @JSON
 @click.option("--openmetrics", "metrics_path", metavar="F", help="Write the main numbers as a text for Prometheus.")
 @click.option("--fleet", is_flag=True, help="FILES are states of several models: say which of them need attention.")
@@ -57,6 +59,7 @@ def monitor(
     allow_fewer: bool,
     reset: str | None,
     require_judged: bool,
+    html_path: str | None,
     json_path: str | None,
     metrics_path: str | None,
     fleet: bool,
@@ -88,7 +91,7 @@ def monitor(
         settings["group"] = columns.pop("group")
     if time is not None:
         columns["time"] = time
-    output.check_outputs(files, state=state_path, json=json_path, openmetrics=metrics_path)
+    output.check_outputs(files, state=state_path, html=html_path, json=json_path, openmetrics=metrics_path)
     monitor = _load_or_start(state_path, settings, has_files=bool(files))
     if reset is not None:
         monitor.reset(reset)
@@ -100,7 +103,7 @@ def monitor(
     report = monitor.report(require_judged=require_judged)
     if files or reset is not None:
         monitor.save(state_path)
-    _write_report(report, source_notes, _model_name(state_path), json_path, metrics_path)
+    _write_report(report, source_notes, _model_name(state_path), html_path, json_path, metrics_path)
     if report.alarm:
         ctx.exit(GATE_FAILED)
 
@@ -182,10 +185,15 @@ def _write_report(
     report: MonitorReport,
     source_notes: Sequence[Any],
     model: str,
+    html_path: str | None,
     json_path: str | None,
     metrics_path: str | None,
 ) -> None:
     """Write the files, and print the report with commands instead of Python code."""
+    if html_path is not None:
+        notes = tuple(replace(note, text=spell_options(note.text)) for note in report.notes)
+        replace(report, notes=notes).to_html(html_path)
+        output.print_written(html_path)
     if metrics_path is not None:
         from trueodds.monitoring.open_metrics import open_metrics
 

@@ -360,6 +360,16 @@ class Monitor:
             )
         return report_of_state.report(state, self._notes)
 
+    def draw(self) -> Any:
+        """Draw the cohorts over time, as `MonitorReport.draw` does.
+
+        Returns
+        -------
+        Diagram
+            The diagram of `report()`.
+        """
+        return self.report().draw()
+
     def _judge_due_cohorts(self) -> None:
         state = self._state
         if state.model is None or state.as_of is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import os
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -204,6 +206,45 @@ class MonitorReport(Result):
         rows = [row.to_dict() for row in self.cohorts]
         columns = {name: [math.nan if row[name] is None else row[name] for row in rows] for name in CohortRow.__slots__}
         return to_data_frame(columns)
+
+    def draw(self) -> Any:
+        """Draw the cohorts: observed against expected events, the evidence, and the rows, over time.
+
+        Returns
+        -------
+        Diagram
+            The diagram, with `frame()`, `draw(ax)` and `save(path)`. Its `table` has a row for each cohort and the
+            columns ``view part cohort last cohorts start end epoch rows unlabeled observed expected ratio low high
+            log10_evidence``, with `start` and `end` in days since 1970.
+
+        Raises
+        ------
+        InputError
+            TO108 without cohorts.
+        """
+        # Imported by name when it is called, because diagrams import the results.
+        return importlib.import_module("trueodds.diagrams.monitor").draw_report(self)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report as one self-contained HTML page, which loads nothing.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            File to which the page is written.
+
+        Returns
+        -------
+        str
+            The HTML text.
+
+        Raises
+        ------
+        InputError
+            TO701 and TO702 if matplotlib or jinja2 is not installed, TO703 if the file cannot be written.
+        """
+        page: str = importlib.import_module("trueodds.reports.monitor_page").monitor_page(self, path)
+        return page
 
     def describe(self) -> str:
         """Describe the alarm, its cause, the onset, the error, and the advice.

@@ -69,7 +69,7 @@ def figure_entries(
         alt = " ".join(f"{name}, {lens}. {finding} The numbers are in the table.".split())
         pictures = _inline_pictures(diagram, audit.data)
         if not pictures and svg is not None:
-            pictures = [Picture(source=_svg_data_uri(svg), alt=alt)]
+            pictures = [Picture(source=svg_data_uri(svg), alt=alt)]
         views = dict.fromkeys(diagram.table.get("view") or ())
         figures.append(
             {
@@ -269,7 +269,7 @@ def _inline_pictures(diagram: AuditDiagram, data: AuditData) -> list[Picture]:
     return pictures
 
 
-def _svg_data_uri(svg: str) -> str:
+def svg_data_uri(svg: str) -> str:
     """Return an SVG picture as a data URI, so that the page loads nothing."""
     return "data:image/svg+xml;base64," + base64.b64encode(shorten_svg(svg).encode()).decode()
 

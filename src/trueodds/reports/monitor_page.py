@@ -1,0 +1,147 @@
+"""Render the report of a monitor as one self-contained HTML page, with the style and script of the page of an audit."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import trueodds
+from trueodds.core import json_files
+from trueodds.core.errors import describe
+from trueodds.core.formatting import format_number, format_percent_in_text
+from trueodds.core.printable import printable_tree, to_printable
+from trueodds.core.table import Column, Table
+from trueodds.monitoring.monitor_report import CohortRow, MonitorReport
+from trueodds.reports.html.figures import Picture, svg_data_uri
+from trueodds.reports.html.rendering import render_page
+from trueodds.reports.provenance import program_versions, version_rows
+
+MIN_SHARE = 0.001  # share of the evidence below which a part is not listed
+MAX_COHORTS = 60  # number of the latest judged cohorts, and of open ones, in the tables
+
+
+def monitor_page(report: MonitorReport, path: str | os.PathLike[str] | None = None) -> str:
+    """Return the page of a report, as `MonitorReport.to_html` documents it.
+
+    >>> import trueodds as to
+    >>> monitor_page(to.Monitor().report()).startswith("<!doctype html>")
+    True
+    """
+    lines = [line for line in report.describe().split("\n") if not line.startswith((" ", "Advice:", "Guarantee:"))]
+    state = "alarm" if report.alarm else "no alarm" if report.status.judged else "nothing judged yet"
+    picture = None
+    if report.cohorts:
+        diagram = report.draw().present(title=False)
+        alt = to_printable(f"Cohorts over time. {lines[0]}")
+        picture = Picture(source=svg_data_uri(diagram.svg()), alt=alt)
+    advice = report.advice
+    text = render_page(
+        "monitor_page.html.jinja",
+        state=state,
+        role={"alarm": "bad", "no alarm": "good"}.get(state, "plain"),
+        sentence=lines[0],
+        details=lines[1:],
+        picture=picture,
+        caption="Observed divided by expected events of each cohort, the evidence, and the rows, over time.",
+        facts=_facts(report),
+        advice=advice,
+        commands=[to_printable(line) for line in (advice.fit_command, advice.confirm_command) if line],
+        tables=[(name, table) for name, table in _tables(report).items() if table.rows],
+        guarantee=_capitalize(report.assumptions[0]),
+        assumptions=report.assumptions[1:],
+        settings=Table.from_entries("Settings and versions", _settings_rows(report)),
+        notes=[(note.code, to_printable(note.text)) for note in report.notes],
+        version=trueodds.__version__,
+        schema=report.json_schema,
+    )
+    if path is not None:
+        json_files.write_text(path, text, "TO703")
+    return text
+
+
+def _capitalize(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _facts(report: MonitorReport) -> list[dict[str, str]]:
+    """Return the tiles: evidence, onset, error, and open cohorts."""
+    status, tone = report.status, "bad" if report.alarm else ""
+    needed = f"an alarm needs {format_number(1 / report.settings['alpha'])}"
+    evidence = "∞" if math.isinf(report.evidence) else format_number(report.evidence)
+    facts = [{"label": "e-value", "value": evidence, "remark": needed, "tone": tone}]
+    if report.onset is not None:
+        region = f"{report.onset.earliest} to {report.onset.latest}"
+        facts.append({"label": "since", "value": report.onset.since, "remark": region, "tone": tone})
+    if (error := report.error) is not None:
+        low, high = error.interval.low, error.interval.high
+        remark = f"{format_percent_in_text(error.interval.level)} interval {low:+.2%} to {high:+.2%}"
+        facts.append({"label": "observed − predicted", "value": f"{error.value:+.2%}", "remark": remark, "tone": tone})
+        if not math.isnan(error.o_e):
+            ends = error.o_e_interval
+            remark = f"{ends.low:.2f} to {ends.high:.2f}"
+            facts.append({"label": "observed / expected", "value": f"{error.o_e:.2f}", "remark": remark, "tone": tone})
+    remark = f"{status.open_rows:,} rows, {status.open_unlabeled:,} without a label"
+    facts.append({"label": "open cohorts", "value": f"{status.open:,}", "remark": remark, "tone": ""})
+    facts.append({"label": "judged cohorts", "value": f"{status.judged:,}", "remark": "in this epoch", "tone": ""})
+    return [{name: to_printable(text) for name, text in fact.items()} for fact in facts]
+
+
+def _tables(report: MonitorReport) -> dict[str, Table]:
+    parts = [part for part in report.contributions if part.share >= MIN_SHARE]
+    contributions = Table(
+        "What contributes to the evidence",
+        (
+            Column("claim", [part.claim for part in parts], "text"),
+            Column("view", [to_printable(part.view) for part in parts], "text"),
+            Column("group", [to_printable(part.group or "all rows") for part in parts], "text"),
+            Column("direction", [part.direction for part in parts], "text"),
+            Column("share", [f"{part.share:.1%}" for part in parts], "text"),
+        ),
+    )
+    tables = {"contributions": contributions}
+    if (drift := report.drift) is not None:
+        tables["drift"] = Table(
+            "Drift of the predictions",
+            (
+                Column("cohorts", ["first", "latest"], "text"),
+                Column("rows", [round(drift.rows_before), round(drift.rows_now)], "count"),
+                Column("mean prediction", [f"{drift.mean_before:.2%}", f"{drift.mean_now:.2%}"], "text"),
+            ),
+            f"{format_percent_in_text(drift.distance)} of the rows moved to other scores. This is no error by itself.",
+        )
+    tables["open"] = _cohort_table("Open cohorts", report.open_cohorts[::-1])
+    tables["judged"] = _cohort_table("Judged cohorts", report.judged_cohorts[::-1])
+    return tables
+
+
+def _cohort_table(title: str, rows: Sequence[CohortRow]) -> Table:
+    """Return the table of cohorts, the latest first."""
+    names = [row.cohort if row.cohorts == 1 else f"{row.cohort} to {row.last}" for row in rows]
+    columns = [
+        Column("cohort", names, "text"),
+        Column("rows", [row.rows for row in rows], "count"),
+        Column("without label", [row.unlabeled for row in rows], "count"),
+    ]
+    if title == "Judged cohorts":
+        columns += [
+            Column("observed", [row.observed for row in rows]),
+            Column("expected", [row.expected for row in rows]),
+            Column("log e-value", [row.log_evidence for row in rows]),
+        ]
+    return Table(title, tuple(columns), "The latest first.").head(MAX_COHORTS)
+
+
+def _settings_rows(report: MonitorReport) -> list[tuple[str, str]]:
+    settings: dict[str, Any] = printable_tree(report.settings)
+    horizon = settings["horizon"]
+    if settings["unit"] != "integer":
+        days, seconds = divmod(horizon, 86_400)
+        horizon = f"{days} days" if not seconds else f"{horizon / 3600:g} hours"
+    rows = [(name.replace("_", " "), describe(value) if isinstance(value, list) else str(value))
+            for name, value in (settings | {"horizon": horizon}).items() if value not in (None, [])]  # fmt: skip
+    status = report.status
+    rows += [("as of", status.as_of or "–"), ("epoch", str(status.epoch))]
+    rows += [("reason of the reset", to_printable(status.reset_reason))] if status.reset_reason else []
+    return [*rows, *version_rows(program_versions())]

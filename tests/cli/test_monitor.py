@@ -117,6 +117,25 @@ def test_integers_are_times_of_an_integer_unit(run: Run, frame: pd.DataFrame, tm
     assert json.loads(result.stdout)["log_evidence"] == pytest.approx(from_python(frame).log_evidence, abs=1e-9)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_rows_without_a_label_wait_for_it(
+    run: Run, frame: pd.DataFrame, tmp_path: Path, state: Path, suffix: str
+) -> None:
+    path = tmp_path / f"preds.{suffix}"
+    is_late = frame["at"] > "2026-04-02"
+    unlabeled = frame.assign(label=frame["label"].astype(float).where(~is_late))
+    unlabeled.to_csv(path, index=False) if suffix == "csv" else unlabeled.to_parquet(path)
+    words = ("monitor", path, "--state", state, *FIRST)
+    document = json.loads(run(*words, "--as-of", "2026-04-07", "--json", "-").stdout)
+    assert document["status"]["open_unlabeled"] == int(is_late.sum())
+    before = state.read_bytes()
+    refused = run("monitor", path, "--state", state, "--as-of", "2026-04-20")
+    assert refused.exit_code == 2
+    assert "TO907" in refused.stderr
+    assert "--missing least" in refused.stderr
+    assert state.read_bytes() == before
+
+
 def test_nothing_judged_yet_is_said_and_can_be_required(run: Run, table: Path, state: Path) -> None:
     words = ("monitor", table, "--state", state, "--probs", "risk", "--time", "at", "--horizon", "90d")
     refused = run(*words, "--require-judged")

@@ -148,7 +148,7 @@ def _update(
     reading = {name: value for name, value in columns.items() if name != "time"} | {"group": groups}
     with ProgressBar() as progress:
         progress(0.0, "reading")
-        source = open_data(files, reading)
+        source = open_data(files, reading, needs_label=False)
         preds = source.collect()
         progress(0.5, "adding up")
         times = preds.group[time]
@@ -191,8 +191,8 @@ def _write_report(
 ) -> None:
     """Write the files, and print the report with commands instead of Python code."""
     if html_path is not None:
-        notes = tuple(replace(note, text=spell_options(note.text)) for note in report.notes)
-        replace(report, notes=notes).to_html(html_path)
+        spelled = tuple(replace(note, text=spell_options(note.text)) for note in report.notes)
+        replace(report, notes=spelled).to_html(html_path)
         output.print_written(html_path)
     if metrics_path is not None:
         from trueodds.monitoring.open_metrics import open_metrics

@@ -69,7 +69,7 @@ class MonitorPlot(Diagram):
             self._set_part_axes(part_axes, rows, name)
             draw_marks(part_axes, [mark for mark in self._part_marks(rows, name, size) if self.has(mark.layer)])
             if name == "rows":
-                style = {"fontsize": styling.font_size(ax), "color": styling.TEXT_COLOR, "labelpad": 2}
+                style: dict[str, Any] = {"fontsize": styling.font_size(ax), "color": styling.TEXT_COLOR, "labelpad": 2}
                 part_axes.set_xlabel("Time of prediction", **style)
             else:
                 part_axes.tick_params(labelbottom=False)
@@ -94,7 +94,7 @@ class MonitorPlot(Diagram):
                 (opened, "open", OPEN_COLOR, "rows of open cohorts"),
             ):
                 height = part["rows"] / part["cohorts"]
-                style = {"facecolor": color, "edgecolor": "none", "label": label, "layer": layer}
+                style: dict[str, Any] = {"facecolor": color, "edgecolor": "none", "label": label, "layer": layer}
                 marks.append(Boxes(part["start"], part["end"], 0.0, height, name=layer or "judged", **style))
         return [*marks, *self._moment_marks(judged)]
 
@@ -107,7 +107,7 @@ class MonitorPlot(Diagram):
             (~is_off, styling.INSIDE_COLOR, styling.INSIDE_BAR_COLOR, "interval includes 1"),
             (is_off, styling.OUTSIDE_COLOR, styling.OUTSIDE_BAR_COLOR, f"{self.level_text} interval excludes 1"),
         ):
-            bars = {"color": bar_color, "linewidth": 1.0 if is_dense else 1.8, "zorder": 2}
+            bars: dict[str, Any] = {"color": bar_color, "linewidth": 1.0 if is_dense else 1.8, "zorder": 2}
             marks += [
                 Segments(x[mask], x[mask], judged["low"][mask], judged["high"][mask], layer="intervals", **bars),
                 Points(
@@ -121,8 +121,13 @@ class MonitorPlot(Diagram):
         """Return the evidence of each epoch in powers of ten, and the line that raises an alarm."""
         alarm = -np.log10(self.settings["alpha"])
         text = f"alarm at {1 / self.settings['alpha']:g}"
-        dashed = {"color": styling.OUTSIDE_COLOR, "linestyle": (0, (4, 2)), "linewidth": 1.1, "zorder": 2}
-        marks: list[Mark] = [HLine(alarm, label=text, name="threshold", **dashed)]
+        dashed: dict[str, Any] = {
+            "color": styling.OUTSIDE_COLOR,
+            "linestyle": (0, (4, 2)),
+            "linewidth": 1.1,
+            "zorder": 2,
+        }
+        marks: list[Mark] = [HLine(alarm, label=text, name="threshold", zorder=2, **dashed)]
         for epoch in np.unique(judged["epoch"]):
             is_in_epoch = judged["epoch"] == epoch
             values = judged["log10_evidence"][is_in_epoch]
@@ -135,23 +140,34 @@ class MonitorPlot(Diagram):
     def _moment_marks(self, judged: Mapping[str, Array]) -> list[Mark]:
         """Return the onset with its region, the alarm, and the resets, across the strip."""
         moments = {name: float(self.panels[name][0]) for name in ("onset", "earliest", "latest", "alarm")}
-        region = {"facecolor": styling.GAP_COLOR, "linewidth": 0, "zorder": 0.5, "layer": "onset"}
-        onset = {"color": styling.OUTSIDE_COLOR, "linestyle": (0, (1, 1.5)), "linewidth": 1.4, "zorder": 2.5}
+        region: dict[str, Any] = {"facecolor": styling.GAP_COLOR, "linewidth": 0, "zorder": 0.5, "layer": "onset"}
+        onset: dict[str, Any] = {
+            "color": styling.OUTSIDE_COLOR,
+            "linestyle": (0, (1, 1.5)),
+            "linewidth": 1.4,
+            "zorder": 2.5,
+        }
         resets = [float(judged["start"][judged["epoch"] == epoch].min()) for epoch in np.unique(judged["epoch"])[1:]]
-        style = {"color": styling.MUTED_COLOR, "linestyle": (0, (1, 1.5)), "linewidth": 1.2, "layer": "resets"}
+        style: dict[str, Any] = {
+            "color": styling.MUTED_COLOR,
+            "linestyle": (0, (1, 1.5)),
+            "linewidth": 1.2,
+            "layer": "resets",
+        }
         return [
             VLine(moments["alarm"], color=styling.OUTSIDE_COLOR, linewidth=1.4, zorder=2.6, layer="alarm",
                   label="alarm"),
-            VLine(moments["onset"], layer="onset", label="onset", name="onset", **onset),
+            VLine(moments["onset"], layer="onset", label="onset", name="onset", zorder=2.5, **onset),
             VBand(moments["earliest"], moments["latest"], label="region of the onset", name="onset_region", **region),
-            VLine(resets or np.nan, label="reset", **style),
+            VLine(resets or np.nan, label="reset", layer="resets", **style),
         ]  # fmt: skip
 
     def _set_part_axes(self, ax: Any, rows: Mapping[str, Array], name: str) -> None:
         """Set the ticks of time, which all strips share, and those of the values."""
-        from matplotlib.dates import AutoDateLocator, DateFormatter
+        from matplotlib import dates
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+        date_tools: Any = dates  # which have no types
         size = styling.font_size(ax)
         width, height = styling.size_in_inches(ax)
         styling.style_axes(ax, size)
@@ -167,8 +183,8 @@ class MonitorPlot(Diagram):
         if self.settings["unit"] == "integer":
             ax.xaxis.set_major_locator(MaxNLocator(min(n_ticks, 8), integer=True))
         else:
-            ax.xaxis.set_major_locator(AutoDateLocator(minticks=2, maxticks=max(3, min(n_ticks, 7))))
-            ax.xaxis.set_major_formatter(DateFormatter("%Y-%m-%d %H:%M" if last - first < 3 else "%Y-%m-%d"))
+            ax.xaxis.set_major_locator(date_tools.AutoDateLocator(minticks=2, maxticks=max(3, min(n_ticks, 7))))
+            ax.xaxis.set_major_formatter(date_tools.DateFormatter("%Y-%m-%d %H:%M" if last - first < 3 else "%Y-%m-%d"))
             styling.align_outer_labels(ax)
         ax.yaxis.set_major_locator(MaxNLocator(4 if height > 0.8 else 2, integer=name != "ratio"))
         judged = select_part(rows, "judged")

@@ -122,11 +122,11 @@ def test_rows_without_a_label_wait_for_it(
     run: Run, frame: pd.DataFrame, tmp_path: Path, state: Path, suffix: str
 ) -> None:
     path = tmp_path / f"preds.{suffix}"
-    is_late = frame["at"] > "2026-04-02"
+    is_late = frame["at"] > "2026-04-06"
     unlabeled = frame.assign(label=frame["label"].astype(float).where(~is_late))
     unlabeled.to_csv(path, index=False) if suffix == "csv" else unlabeled.to_parquet(path)
     words = ("monitor", path, "--state", state, *FIRST)
-    document = json.loads(run(*words, "--as-of", "2026-04-07", "--json", "-").stdout)
+    document = json.loads(run(*words, "--as-of", "2026-04-10", "--json", "-").stdout)
     assert document["status"]["open_unlabeled"] == int(is_late.sum())
     before = state.read_bytes()
     refused = run("monitor", path, "--state", state, "--as-of", "2026-04-20")

@@ -125,7 +125,6 @@ class MonitorPlot(Diagram):
             "color": styling.OUTSIDE_COLOR,
             "linestyle": (0, (4, 2)),
             "linewidth": 1.1,
-            "zorder": 2,
         }
         marks: list[Mark] = [HLine(alarm, label=text, name="threshold", zorder=2, **dashed)]
         for epoch in np.unique(judged["epoch"]):
@@ -145,14 +144,12 @@ class MonitorPlot(Diagram):
             "color": styling.OUTSIDE_COLOR,
             "linestyle": (0, (1, 1.5)),
             "linewidth": 1.4,
-            "zorder": 2.5,
         }
         resets = [float(judged["start"][judged["epoch"] == epoch].min()) for epoch in np.unique(judged["epoch"])[1:]]
         style: dict[str, Any] = {
             "color": styling.MUTED_COLOR,
             "linestyle": (0, (1, 1.5)),
             "linewidth": 1.2,
-            "layer": "resets",
         }
         return [
             VLine(moments["alarm"], color=styling.OUTSIDE_COLOR, linewidth=1.4, zorder=2.6, layer="alarm",

@@ -88,7 +88,7 @@ def test_a_misspelled_name_gets_suggestions(
         (["tally", "x.csv"], "Add --out rows.tally.json."),
         (["merge", "a.json", "b.json"], "Add --out sum.tally.json."),
         (["test", "x.csv", "--brief"], "Omit it, or use audit."),
-        (["measure", "x.csv", "--html", "r.html"], "Omit it, or use audit or compare."),
+        (["measure", "x.csv", "--html", "r.html"], "Omit it, or use audit or compare or monitor."),
         (["draw", "x.csv", "--out", "r.gif"], "Use one of .svg .png .pdf .csv .json."),
         (["audit", "x.csv", "--fail-on", "ece>=x"], "For instance 'ece.low>0.02'."),
     ],

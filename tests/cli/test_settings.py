@@ -62,7 +62,7 @@ def test_each_command_lists_its_own_options_only() -> None:
     assert not options("test") & {"--interval", "--level", "--resample", "--between", "--group"}
     assert not options("draw") & {"--distance", "--statistic", "--interval", "--floor"}
     assert "--mode" not in options("tally")
-    takes_groups = ["audit", "answers", "groups", "draw", "tally"]
+    takes_groups = ["audit", "answers", "groups", "draw", "tally", "monitor"]
     assert [name for name in main.commands if "--group" in options(name)] == takes_groups
     assert [name for name in main.commands if "--weight-kind" in options(name)] == [
         "audit",
@@ -74,13 +74,14 @@ def test_each_command_lists_its_own_options_only() -> None:
         "power",
         "draw",
         "fit",
+        "monitor",
     ]
 
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("measure x.csv --group site", "TO601", "use audit or answers or groups or draw or tally"),
+        ("measure x.csv --group site", "TO601", "use audit or answers or groups or draw or tally or monitor"),
         ("tally x.csv --out y --mode exact", "TO601", "use audit or measure or test or draw"),
         ("audit x.csv --label y --multilabel y_*", "TO603", "Leave --label out"),
         ("audit x.csv --label y --votes v_*", "TO603", "Leave --label out"),
@@ -96,8 +97,8 @@ def test_each_command_lists_its_own_options_only() -> None:
         ("test x.csv --set level=0.9", "TO202", ""),
         ("test x.csv --set redrw=both", "TO202", "redraw"),
         ("draw x.csv --out y.svg --set styl=deviation", "TO202", "style"),
-        ("fit x.csv --out y --method temperature --bins 5", "TO202", "--min-prob"),
-        ("fit x.csv --out y --method identity --bins 5", "TO202", "no settings"),
+        ("fit x.csv --out y --method temperature --bins 5", "TO202", "a setting of the calibrator 'histogram'"),
+        ("fit x.csv --out y --method identity --bins 5", "TO202", "a setting of the calibrator 'histogram'"),
         ("fit x.csv --out y --set lens=confidence", "TO603", "Use --lens"),
     ],
 )

@@ -18,6 +18,7 @@ COMMANDS = {name: command for name, command in main.commands.items() if isinstan
 PASSED_BY_THE_COMMAND = {"progress"}
 WITHOUT_OPTION = {
     "audit": {"cost", "actions"},
+    "expect": {"cost"},
     "test": {"hypothesis", "level"},
     "table": {"lens", "bold"},  # --lens is `lenses`, and --no-bold is a flag
     "draw": {"ax", "legend", "ncols"},

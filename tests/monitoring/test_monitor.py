@@ -322,7 +322,7 @@ def test_a_reset_starts_an_epoch_with_its_own_evidence(table: dict[str, Any]) ->
     early = table["day"] < 30
     new = monitor().update(rows_of(table, early), table["time"][early], "2026-04-05")
     assert new.report().alarm
-    new.reset("recalibrated")
+    new.reset("recalibrated", since="2026-03-31")
     assert (new.report().alarm, new.report().log_evidence) == (False, 0.0)
     with pytest.raises(to.InputError, match="TO203"):
         new.reset(" ")

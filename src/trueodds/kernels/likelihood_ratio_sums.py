@@ -41,6 +41,7 @@ def sum_likelihood_ratios(
     n_keys: int,
     *,
     squared_weights: bool,
+    counts_nonevents: bool,
     edges: Array,
     tilts: Array,
     slopes: Array,
@@ -63,6 +64,9 @@ def sum_likelihood_ratios(
         Number of keys.
     squared_weights : bool
         Whether a variance is multiplied by w², not w.
+    counts_nonevents : bool
+        Whether a nonevent with probability 1 is counted as impossible. For views of the classes of the same rows it is
+        not, because the class that occurred has probability 0 then.
     edges : array
         Inner edges of the score cells; a value on an edge belongs to the upper cell.
     tilts : array
@@ -85,8 +89,8 @@ def sum_likelihood_ratios(
         cells = np.zeros((last - first + 1, n_cells, len(CELL_COLUMNS) + len(tilts)))
         out = [cells, *(np.zeros((last - first + 1, width)) for width in widths[1:])]
         _add_rows(
-            p[rows], outcome[rows], weights[rows], key[rows], first, squared_weights, edges, growth, slopes, centers,
-            margin, *out,
+            p[rows], outcome[rows], weights[rows], key[rows], first, squared_weights, counts_nonevents, edges,
+            growth, slopes, centers, margin, *out,
         )  # fmt: skip
         return first, out
 
@@ -99,7 +103,21 @@ def sum_likelihood_ratios(
 
 @compile_kernel
 def _add_rows(  # type: ignore[no-untyped-def]
-    p, outcome, w, key, first, squared_weights, edges, growth, slopes, centers, margin, cells, slope_sums, certain
+    p,
+    outcome,
+    w,
+    key,
+    first,
+    squared_weights,
+    counts_nonevents,
+    edges,
+    growth,
+    slopes,
+    centers,
+    margin,
+    cells,
+    slope_sums,
+    certain,
 ):
     n_keys, n_cells, n_growth = cells.shape[0], cells.shape[1], growth.shape[0]
     n_slopes, n_centers = slopes.shape[0], centers.shape[0]
@@ -130,7 +148,8 @@ def _add_rows(  # type: ignore[no-untyped-def]
             certain[k, 1] += event
             certain[k, 2] += weight * min(max(x, 0.0), 1.0)
             certain[k, 3] += unknown
-            certain[k, 4] += (state == OBSERVED) if x <= 0.0 else (state == NOT_OBSERVED)
+            if (x <= 0.0 and state == OBSERVED) or (x >= 1.0 and state == NOT_OBSERVED and counts_nonevents):
+                certain[k, 4] += (1.0 if weight > 0.0 else 0.0) if squared_weights else weight
             continue
         sums[0] += weight
         sums[1] += event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -102,7 +103,8 @@ def tally_cohorts(
         by_view = [
             sum_evidence(
                 p, outcome, weight, group_key, n_cohorts * n_groups, alternatives,
-                squared_weights=settings.weight_kind == "importance", shock_sd=settings.shock_sd,
+                squared_weights=settings.weight_kind == "importance", counts_nonevents=len(views) == 1,
+                shock_sd=settings.shock_sd,
             )
             for p, outcome, alternatives in views
         ]  # fmt: skip
@@ -135,7 +137,11 @@ def tally_cohorts(
 
 def refuse_repeated_ids(ids: Array) -> None:
     """Raise TO909 if two rows of a call have the same id."""
-    values, counts = np.unique(ids, return_counts=True)
+    if ids.dtype.kind == "O":  # ids of several types have no order
+        counter = Counter(map(str, ids.tolist()))
+        values, counts = np.array([*counter], dtype=object), np.array([*counter.values()])
+    else:
+        values, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
         raise InputError(
             "TO909",

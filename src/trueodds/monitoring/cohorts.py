@@ -17,6 +17,7 @@ _NUMPY_UNITS: dict[str, Any] = {"hour": "h", "day": "D", "month": "M"}
 _DAYS_BEFORE_MONDAY = 3  # from Monday to the first of January 1970, a Thursday
 _SECONDS = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
 _SHORTEST_MONTH = 28 * 86_400
+_LONGEST_HORIZON = 36_525 * 86_400
 _HORIZON = re.compile(r"(\d+)\s*(h|hours?|d|days?|w|weeks?)")
 Moment = np.datetime64 | int  # of an integer unit, the integer; otherwise a time without a zone
 
@@ -49,6 +50,16 @@ class Unit:
         if self.name == "week":
             return np.datetime64(7 * number - _DAYS_BEFORE_MONDAY, "D").astype("datetime64[us]")
         return np.datetime64(number, _NUMPY_UNITS[self.name]).astype("datetime64[us]")
+
+    def first_from(self, moment: Moment) -> int:
+        """Return the number of the first period that begins at a moment or later.
+
+        >>> Unit("day").first_from(np.datetime64("1970-01-03")), Unit("day").first_from(np.datetime64("1970-01-03T01"))
+        (2, 3)
+        """
+        number = int(self.numbers(np.asarray([moment]))[0])
+        start: Any = self.start(number)
+        return number if start >= moment else number + 1
 
     def label(self, number: int) -> str:
         """Name a period: its first day, its month, its hour, or its integer."""
@@ -88,14 +99,15 @@ def parse_horizon(value: Any, unit: UnitName) -> int:
         )
     if isinstance(value, (datetime.timedelta, np.timedelta64)):
         seconds = int(np.timedelta64(value, "s").astype(np.int64))
-        if seconds >= 0:
+        if 0 <= seconds <= _LONGEST_HORIZON:
             return seconds
     if isinstance(value, str) and (match := _HORIZON.fullmatch(value.strip())):
-        name = {"h": "hour", "d": "day", "w": "week"}[match[2][0]]
-        return int(match[1]) * _SECONDS[name]
+        seconds = int(match[1]) * _SECONDS[{"h": "hour", "d": "day", "w": "week"}[match[2][0]]]
+        if seconds <= _LONGEST_HORIZON:
+            return seconds
     raise InputError(
         "TO203",
-        "⟨horizon⟩ must be a number of hours, days or weeks.",
+        "⟨horizon⟩ must be a number of hours, days or weeks, of at most 100 years.",
         describe(value),
         "For instance ⟨horizon='30d'⟩, '12h' or '8w'; a month has no fixed length.",
     )
@@ -180,23 +192,41 @@ def _as_moments(time: Any, unit: UnitName) -> Array:
 
 def _parse_objects(array: Array) -> Array:
     """Convert dates, datetimes and texts in the ISO format; times with a zone become UTC."""
-    texts = array.ravel().tolist()
-    parsed = {value: _parse_time(value) for value in set(texts)}
-    return np.array([parsed[value] for value in texts], dtype="datetime64[us]").reshape(array.shape)
+    values = [None if _is_missing(value) else value for value in array.ravel().tolist()]
+    try:
+        parsed = {value: _parse_time(value) for value in set(values)}
+    except TypeError:  # values without a hash, such as lists
+        raise _time_error(describe(values[0])) from None
+    if len({has_zone for time, has_zone in parsed.values() if not np.isnat(time)}) == 2:
+        raise _time_error("some times with a zone, and some without", "Give all of them in UTC.")
+    return np.array([parsed[value][0] for value in values], dtype="datetime64[us]").reshape(array.shape)
 
 
-def _parse_time(value: Any) -> np.datetime64:
-    if value is None or value != value:  # NaN and NaT differ from themselves
-        return np.datetime64("NaT", "us")
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or the missing value of pandas, which has no truth value."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return type(value).__name__ == "NAType"
+
+
+def _parse_time(value: Any) -> tuple[np.datetime64, bool]:
+    """Return a time in UTC, and whether it had a zone."""
+    if value is None:
+        return np.datetime64("NaT", "us"), False
+    has_zone = False
     if isinstance(value, str):
         try:
             value = datetime.datetime.fromisoformat(value.strip())
         except ValueError:
             raise _time_error(describe(value)) from None
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        has_zone = True
         value = value.astimezone(datetime.UTC).replace(tzinfo=None)
     if isinstance(value, (datetime.date, np.datetime64)):
-        return np.datetime64(value).astype("datetime64[us]")
+        return np.datetime64(value).astype("datetime64[us]"), has_zone
     raise _time_error(describe(value))
 
 

@@ -108,6 +108,7 @@ def sum_evidence(
     alternatives: Alternatives,
     *,
     squared_weights: bool,
+    counts_nonevents: bool = True,
     shock_sd: float,
 ) -> list[EvidenceSums]:
     """Return the sums of the rows of each key; the arguments are those of `sum_likelihood_ratios`."""
@@ -119,6 +120,7 @@ def sum_evidence(
         key,
         n_keys,
         squared_weights=squared_weights,
+        counts_nonevents=counts_nonevents,
         edges=np.array(alternatives.edges),
         tilts=np.concatenate((tilts, [margin, -margin])),
         slopes=np.array(alternatives.slopes) - 1,

@@ -57,6 +57,8 @@ class MonitorEpoch:
         Number of the epoch, from 0.
     reason : str
         Reason of the reset with which it began; empty for the first epoch.
+    first_cohort : int or None
+        Number of the first cohort that counts: earlier ones, which were open at the reset, are those of the old model.
     n_cohorts : int
         Number of judged cohorts.
     alarm_cohort : int or None
@@ -85,6 +87,7 @@ class MonitorEpoch:
     unmonitored_groups: int = 0
     n_new_groups: int = 0
     contributions: tuple[Contribution, ...] = ()
+    first_cohort: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +121,32 @@ class Judgment:
         """Number of the last judged cohort."""
         return self.cohorts[-1].number if self.cohorts else None
 
-    def reset(self, reason: str) -> Judgment:
-        """Begin the next epoch."""
-        epoch = MonitorEpoch(len(self.epochs), reason)
+    def reset(self, reason: str, first_cohort: int | None) -> Judgment:
+        """Begin the next epoch, in which the cohorts from `first_cohort` on count."""
+        epoch = MonitorEpoch(len(self.epochs), reason, first_cohort=first_cohort)
         return replace(self, epochs=(*self.epochs, epoch), capital=())
+
+    def counts(self, number: int) -> bool:
+        """Return whether a cohort counts in the current epoch."""
+        return self.epoch.first_cohort is None or number >= self.epoch.first_cohort
+
+    def skip(self, number: int, tally: CohortTally) -> Judgment:
+        """Return the judgment after a cohort of the model before the reset, which is no evidence."""
+        evidence = self.cohorts[-1].log_evidence if self.cohorts else 0.0
+        return self._remember(number, self.epoch.number - 1, tally, evidence, {})
+
+    def _remember(
+        self, number: int, epoch: int, tally: CohortTally, log_evidence: float, log_ratios: Mapping[str, np.ndarray]
+    ) -> Judgment:
+        """Add a line for a cohort, and its sums."""
+        cohort = JudgedCohort(
+            number, epoch, tally.rows, tally.unlabeled, tuple(tally.labels.tolist()), tally.fingerprint, log_evidence
+        )
+        names = (ALL_ROWS, *self.epochs[epoch].groups)
+        totals = {name: totals_of(views) for name, views in tally.sums.items() if name in names}
+        cell_rows = np.stack([view.cell_rows for view in tally.sums[ALL_ROWS]])
+        sums = JudgedSums(number, number, epoch, 1, totals, log_ratios, cell_rows)
+        return replace(self, cohorts=(*self.cohorts, cohort), history=fold((*self.history, sums)))
 
     def log_evidence_by_thread(self, settings: MonitorSettings, alternatives: list[Alternatives]) -> list[float]:
         """Return the log e-value of each thread, divided by their number."""
@@ -197,24 +222,8 @@ class Judgment:
             impossible=impossible,
             contributions=contributions,
         )
-        cohort = JudgedCohort(
-            number,
-            epoch.number,
-            tally.rows,
-            tally.unlabeled,
-            tuple(tally.labels.tolist()),
-            tally.fingerprint,
-            evidence,
-        )
-        totals = {name: totals_of(views) for name, views in tally.sums.items() if name in names}
-        cell_rows = np.stack([view.cell_rows for view in whole])
-        sums = JudgedSums(number, number, epoch.number, 1, totals, log_ratios, cell_rows)
-        return replace(
-            judged,
-            cohorts=(*self.cohorts, cohort),
-            history=fold((*self.history, sums)),
-            epochs=(*self.epochs[:-1], epoch),
-        )
+        judged = replace(judged, epochs=(*self.epochs[:-1], epoch))
+        return judged._remember(number, epoch.number, tally, evidence, log_ratios)
 
     def contributions(
         self, settings: MonitorSettings, alternatives: list[Alternatives], views: tuple[str, ...]

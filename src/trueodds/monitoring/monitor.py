@@ -288,14 +288,15 @@ class Monitor:
             return NotImplemented
         a, b = self._state, other._state
         _check_mergeable(a, b)
-        if a.judgment.cohorts and b.judgment.cohorts:
+        is_judged = [bool(state.judgment.cohorts or state.judgment.epoch.number) for state in (a, b)]
+        if all(is_judged):
             raise InputError(
                 "TO908",
-                "Two monitors that have judged cohorts cannot be added.",
+                "Two monitors that have judged cohorts, or were reset, cannot be added.",
                 f"{len(a.judgment.cohorts):,} and {len(b.judgment.cohorts):,} judged cohorts",
                 "Add them before the first report, or add a monitor of later cohorts without a report.",
             )
-        judgment = a.judgment if a.judgment.cohorts or a.judgment.epoch.number else b.judgment
+        judgment = (a if is_judged[0] else b).judgment
         opened = dict(a.open)
         for number, tally in b.open.items():
             before = opened.get(number)
@@ -383,9 +384,12 @@ class Monitor:
                 is_over = settings.period.has_passed(number, 0, state.as_of)
                 if not has_passed and not (settings.complete and is_over and not tally.unlabeled):
                     break
-                if has_passed:
-                    self._check_labels(number, tally)
-                judgment = judgment.judge(number, tally, settings, alternatives, state.model.views)
+                if not judgment.counts(number):
+                    judgment = judgment.skip(number, tally)
+                else:
+                    if has_passed:
+                        self._check_labels(number, tally)
+                    judgment = judgment.judge(number, tally, settings, alternatives, state.model.views)
                 del opened[number]
         finally:  # cohorts before one with missing labels are judged
             self._set(replace(state, open=opened, judgment=judgment), self._notes, self._saved)
@@ -416,15 +420,18 @@ class Monitor:
         )
 
     @checks_arguments
-    def reset(self, reason: str) -> Monitor:
+    def reset(self, reason: str, since: Any = None) -> Monitor:
         """Begin the next epoch, after an alarm that was acted upon.
 
-        The evidence begins again at 1; judged cohorts do not count again.
+        The evidence begins again at 1. Cohorts that began before the reset do not count in the new epoch, even if they
+        are still open: they were predicted by the old model.
 
         Parameters
         ----------
         reason : str
             What was done, such as "recalibrated on 2026-11-28".
+        since : date, datetime, str or int, optional
+            From when on the new model predicts. The default is `as_of`.
 
         Returns
         -------
@@ -436,8 +443,10 @@ class Monitor:
             raise InputError(
                 "TO203", "⟨reason⟩ must say what was done.", describe(reason), "For instance 'recalibrated'."
             )
-        state = self._state
-        self._set(replace(state, judgment=state.judgment.reset(reason)), self._notes, self._saved)
+        state, unit = self._state, self.settings.unit
+        moment = state.as_of if since is None else read_moment(since, unit)
+        first = None if moment is None else self.settings.period.first_from(moment)
+        self._set(replace(state, judgment=state.judgment.reset(reason, first)), self._notes, self._saved)
         return self
 
     @checks_arguments

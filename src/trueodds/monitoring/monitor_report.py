@@ -322,7 +322,11 @@ class MonitorReport(Result):
         )
         if math.isnan(error.o_e):
             return f"{text}."
-        return f"{text}, O:E {error.o_e:.2f} [{error.o_e_interval.low:.2f}, {error.o_e_interval.high:.2f}]."
+        ratio, ratio_low, ratio_high = (
+            f"{value:.2f}" if value < 1000 else format_number(value)
+            for value in (error.o_e, error.o_e_interval.low, error.o_e_interval.high)
+        )
+        return f"{text}, O:E {ratio} [{ratio_low}, {ratio_high}]."
 
     def _open_text(self) -> str:
         status = self.status

@@ -129,7 +129,7 @@ def _read_groups(group: Any) -> tuple[tuple[str, tuple[str, ...] | None], ...]:
             items = [(column, None) if isinstance(column, str) else tuple(column) for column in group]
         except TypeError:
             items = [(group, None)]
-    columns = []
+    columns: list[tuple[str, tuple[str, ...] | None]] = []
     for column, values in items:
         if not isinstance(column, str) or isinstance(values, str):
             raise InputError(
@@ -137,6 +137,13 @@ def _read_groups(group: Any) -> tuple[tuple[str, tuple[str, ...] | None], ...]:
                 "⟨group⟩ must be the name of a group column, several names, or a mapping of names to values.",
                 describe(group),
                 "For instance ⟨group='region'⟩ or ⟨group={'region': ['north', 'south']}⟩.",
+            )
+        if column in dict(columns):
+            raise InputError(
+                "TO203",
+                "A group column is monitored once.",
+                f"{describe(column)} twice",
+                "Name each column once: its rows would count twice.",
             )
         columns.append((column, None if values is None else tuple(str(value) for value in values)))
     return tuple(columns)

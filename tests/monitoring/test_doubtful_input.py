@@ -1,0 +1,111 @@
+"""Does a monitor count what it should once, and refuse what it cannot place?"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import trueodds as to
+from trueodds.core.errors import InputError
+
+
+def stream(n_days=30, rows=60, seed=0, factor=1.0, first="2026-01-01"):
+    rng = np.random.default_rng(seed)
+    day = np.repeat(np.datetime64(first) + np.arange(n_days), rows)
+    p = rng.beta(2, 8, day.size)
+    return (rng.random(day.size) < np.minimum(factor * p, 1)).astype(float), p, day
+
+
+def test_open_cohorts_of_the_old_model_do_not_count_after_a_reset():
+    y, p, day = stream(90, 100, factor=1.6)
+    monitor = to.Monitor(horizon="14d")
+    assert monitor.update(to.Predictions(y, p), day, as_of="2026-04-01").report().alarm
+    assert monitor.n_open > 10
+    monitor.reset("recalibrated")
+    later = stream(40, 100, seed=1, first="2026-04-01")
+    y, p, day = (np.concatenate(parts) for parts in zip((y, p, day), later, strict=True))
+    report = monitor.update(to.Predictions(y, p), day, as_of="2026-06-01").report()
+    assert not report.alarm
+    assert report.status.judged == 40
+    assert sum(row.cohorts for row in report.judged_cohorts) == 130
+    assert {row.epoch for row in report.judged_cohorts if row.cohort < "2026-04-01"} == {0}
+    assert report.error.rows == 4000
+
+
+def test_a_reset_may_say_since_when_the_new_model_predicts():
+    y, p, day = stream(40, 100)
+    monitor = to.Monitor(horizon="1d").update(to.Predictions(y, p), day, as_of="2026-02-20")
+    monitor.reset("new model", since="2026-01-21T12:00")
+    report = monitor.report()
+    assert report.status.judged == 19  # from 2026-01-22 to 2026-02-09
+    assert report.error.rows == 1900
+
+
+def test_a_group_column_that_is_named_twice_is_refused():
+    with pytest.raises(InputError, match=r"TO203.*monitored once.*'r' twice"):
+        to.Monitor(group=["r", "r"])
+
+
+@pytest.mark.parametrize("is_left", [True, False])
+def test_judged_cohorts_are_not_lost_beside_a_monitor_that_was_reset(is_left):
+    y, p, day = stream()
+    judged = to.Monitor(horizon="1d", center=0.2).update(to.Predictions(y, p), day, as_of="2026-03-01")
+    judged.report()
+    other = to.Monitor(horizon="1d", center=0.2).reset("x")
+    with pytest.raises(InputError, match="TO908"):
+        _ = judged + other if is_left else other + judged
+
+
+def test_an_impossible_outcome_counts_once_as_often_as_its_weight_and_not_without_weight():
+    def impossible(P, y, weight=None, **settings):
+        monitor = to.Monitor(horizon=0, unit="integer", **settings)
+        return monitor.update(to.Predictions(y, P, weight=weight), np.zeros(len(y), dtype=int), as_of=1).report()
+
+    p, y = np.array([0.0, 0.4, 0.6]), np.array([1, 0, 1])
+    assert impossible(p, y).status.impossible == 1
+    assert not impossible(p, y, weight=np.array([0.0, 1.0, 1.0])).alarm
+    assert impossible(p, y, weight=np.array([0.3, 1.0, 1.0])).status.impossible == 1
+    assert impossible(p, y, weight=np.array([3.0, 1.0, 2.0]), weight_kind="frequency").status.impossible == 3
+    assert impossible(1 - p, 1 - y).status.impossible == 1
+    P = np.array([[1.0, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]])
+    assert impossible(P, np.array([1, 2, 0])).status.impossible == 2
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        pd.array(["2026-01-01", pd.NA], dtype="string"),
+        [{}, {}],
+        ["2026-01-01T00:00:00+02:00", "2026-01-02"],
+    ],
+    ids=["missing", "mappings", "with and without zone"],
+)
+def test_times_that_are_missing_or_ambiguous_are_refused(time):
+    with pytest.raises(InputError, match="TO901"):
+        to.Monitor().update(to.Predictions([0, 1], [0.2, 0.7]), time)
+
+
+def test_times_with_a_zone_are_those_of_utc():
+    time = pd.to_datetime(["2026-01-01 23:30", "2026-01-01 12:00"]).tz_localize("America/New_York")
+    monitor = to.Monitor().update(to.Predictions([0, 1], [0.2, 0.7]), time, as_of="2026-01-10")
+    assert [row.cohort for row in monitor.report().open_cohorts] == ["2026-01-01", "2026-01-02"]
+
+
+def test_a_missing_moment_and_ids_of_several_types_have_coded_errors():
+    rows = to.Predictions([0, 1, 1], [0.2, 0.7, 0.6])
+    day = ["2026-01-01"] * 3
+    with pytest.raises(InputError, match="TO901"):
+        to.Monitor().update(rows, day, as_of=pd.NA)
+    to.Monitor().update(rows, day, ids=np.array([1, "a", 2.5], dtype=object))
+    with pytest.raises(InputError, match=r"TO909.*'a' in 2 rows"):
+        to.Monitor().update(rows, day, ids=np.array([1, "a", "a"], dtype=object))
+
+
+def test_a_horizon_of_more_than_a_century_is_refused():
+    with pytest.raises(InputError, match=r"TO203.*at most 100 years.*9999999999d"):
+        to.Monitor(horizon="9999999999d")
+
+
+def test_a_ratio_of_very_rare_events_is_short():
+    monitor = to.Monitor(horizon=0, unit="integer")
+    report = monitor.update(to.Predictions([1, 0], [1e-300, 1e-300]), [0, 0], as_of=1).report()
+    assert max(map(len, report.describe().splitlines())) < 200

@@ -200,8 +200,8 @@ def _measure_adult(columns: Mapping[str, Array], share: float, shuffles: int, se
         order = rng.permutation(len(columns["y"]))
         y, p = columns["y"][order], columns["p"][order]
         half = len(y) // 2
-        p = to.fit(to.Predictions(y[:half], p[:half]), "venn_abers").transform(p[half:])
-        p = p[:, 1] if p.ndim == 2 else p
+        calibrator = to.fit(to.Predictions(y[:half], p[:half]), "venn_abers")
+        p = calibrator.recalibrate(to.Predictions(y[half:], p[half:])).p
         batch = np.arange(len(p)) // ADULT_ROWS
         y = y[half:] * (rng.random(len(p)) >= share * (batch >= CHANGE))
         monitor = to.Monitor(horizon=0, unit="integer")

@@ -99,9 +99,9 @@ def test_huge_integers_are_out_of_range_and_no_crash(huge: int) -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_label_that_is_no_number_is_refused_with_or_without_classes(bad: float) -> None:
-    for classes in (None, [5, 6], ["a", "b"]):
+    for first, classes in ((0, None), (5, [5, 6]), (0, ["a", "b"])):
         with refused("TO103", "inf" if bad == np.inf else "none", "row 1"):  # NaN is a label that is not known yet
-            Predictions([1, bad, 0], P2, classes=classes).require_labels()
+            Predictions([first + 1, bad, first], P2, classes=classes).require_labels()
 
 
 def test_a_fraction_is_no_label_and_the_fix_names_votes() -> None:

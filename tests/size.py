@@ -23,21 +23,21 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 # Methods whose names are also values of settings (interval="auto", band="consistency"), settings or columns.
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
-    "modules": 442,
-    "lines of code": 64_939,
-    "lines of docstrings": 22_291,
-    "modules under 60 lines of code": 71,
+    "modules": 473,
+    "lines of code": 69_240,
+    "lines of docstrings": 23_500,
+    "modules under 60 lines of code": 80,
     "public methods of the largest class": 26,
-    "places that ask for Predictions or Tally": 64,
-    "functions that convert to or from JSON": 27,
-    "names of methods outside their module": 301,
-    "numbers named in capitals": 651,
-    "functions entered by measure without an interval": 151,
+    "places that ask for Predictions or Tally": 69,
+    "functions that convert to or from JSON": 43,
+    "names of methods outside their module": 317,
+    "numbers named in capitals": 687,
+    "functions entered by measure without an interval": 152,
     "files entered by measure without an interval": 37,
-    "functions entered by measure with an interval": 306,
+    "functions entered by measure with an interval": 307,
     "files entered by measure with an interval": 52,
-    "functions entered by audit": 1_046,  # the largest of several runs, which differ by nine
-    "files entered by audit": 145,
+    "functions entered by audit": 1_060,  # the largest of several runs, which differ by nine
+    "files entered by audit": 147,
 }
 NO_CODE = {
     tokenize.COMMENT,

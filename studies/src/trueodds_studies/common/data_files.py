@@ -19,6 +19,7 @@ from trueodds.io.files import require_pyarrow
 
 SOURCES = {
     "adult_features.parquet": "UCI Adult (archive.ics.uci.edu, CC BY 4.0)",
+    "adult_rf_predictions.parquet": "github.com/zygmuntz/classifier-calibration, adult/y_and_p.csv",
     "aigen_cifar100_resnet110.npz": "github.com/AIgen/df-posthoc-calibration, data/cifar100_resnet110",
     "aigen_cifar10_resnet50.npz": "github.com/AIgen/df-posthoc-calibration, data/cifar10_resnet50",
     "aigen_focal_cifar10_wide_resnet.npz": "github.com/AIgen/df-posthoc-calibration, data/focal_cifar10_wide_resnet",
@@ -29,6 +30,7 @@ SOURCES = {
     "ferrer_adrenalmnist_resnet50.npz": "github.com/luferrer/expected_cost, notebooks/data/adrenalmnist_resnet50",
     "ferrer_agnews_gpt2.npz": "github.com/luferrer/expected_cost, notebooks/data/agnews_gpt2",
     "ferrer_pathmnist_resnet50.npz": "github.com/luferrer/expected_cost, notebooks/data/pathmnist_resnet50",
+    "fte_soccer.parquet": "github.com/fivethirtyeight/checking-our-work-data, CC BY 4.0",
     "mnist.npz": "MNIST (LeCun, Cortes and Burges, CC BY-SA 3.0): the idx files as arrays of unsigned bytes",
     "obesity_features.parquet": "UCI Estimation of Obesity Levels (archive.ics.uci.edu, CC BY 4.0)",
     "plambda_cifar10_vgg16.npz": "github.com/p-lambda/verified_calibration, data/cifar_probs.dat",

@@ -172,14 +172,16 @@ def test_a_copied_picture_looks_like_the_one_on_the_page(open_page: Any) -> None
     page = open_page("binary", **CLIPBOARD)
     picture = page.query_selector("#figure-reliability-positive .picture, figure[data-lens] .picture:has(.bin)")
     text = copied(page, picture.query_selector("button:has-text('Copy SVG')"))
+    look = "all => all.map(e => (s => [s.stroke, s.strokeOpacity, s.strokeWidth, s.fill].join())(getComputedStyle(e)))"
+    before = picture.eval_on_selector_all("svg path, svg line", look)
     page.evaluate(
         """([picture, text]) => { const svg = picture.querySelector("svg");
       svg.outerHTML = text; picture.querySelector("svg").setAttribute("class", "rd"); }""",
         [picture, text.replace("<svg ", "<svg id='copy' ", 1)],
     )
-    colors = "all => all.map(e => [getComputedStyle(e).strokeOpacity, getComputedStyle(e).stroke].join())"
-    bars = page.eval_on_selector_all("#copy path, #copy line", colors)
-    assert any(color.startswith("0.45") for color in bars)
+    after = page.eval_on_selector_all("#copy path, #copy line", look)
+    assert len(set(before)) > 3  # axes, diagonal, bars, curve
+    assert after == before
     assert "rgba(0, 0, 0, 0)" not in text
 
 

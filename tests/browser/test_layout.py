@@ -131,3 +131,12 @@ def test_the_tetrahedron_jumps_where_reduced_motion_is_preferred(open_page: Any)
     turned = page.evaluate(picture)
     page.wait_for_timeout(300)
     assert page.evaluate(picture) == turned
+
+
+@pytest.mark.parametrize("width", [WIDE, 768, 360])
+def test_pictures_beside_their_tables_are_large_enough_to_read(open_page: Any, width: int) -> None:
+    # A rule for paper that also held on the screen made them 178 pixels wide.
+    page = open_page("binary", width)
+    widths = page.eval_on_selector_all(".beside .picture svg", "all => all.map(e => e.getBoundingClientRect().width)")
+    assert len(widths) >= 2
+    assert min(widths) >= 260

@@ -46,9 +46,9 @@ def crossed():
 def test_the_audit_says_of_groups_what_by_group_says():
     preds = simulated(wrong=0.7)
     document, alone = audit(preds, crossings=2).to_dict(), by_group(preds, crossings=2).to_dict()
-    assert [{name: group[name] for name in group if name != "accuracy"} for group in document["groups"]] == alone[
-        "groups"
-    ]
+    of_the_audit = ("accuracy", "standard_measures")
+    groups = [{name: group[name] for name in group if name not in of_the_audit} for group in document["groups"]]
+    assert groups == alone["groups"]
     assert document["among_groups"]["widest"] == alone["widest"]
     multicalibration = document["among_groups"]["multicalibration"]
     assert multicalibration == {name: alone["multicalibration"][name] for name in multicalibration}
@@ -141,7 +141,7 @@ def test_a_group_of_one_row_is_there_without_interval_and_undecided():
     assert "2 undecided" in {fact.label: fact.remark for fact in summary_lines(typed(document))}["Miscalibrated groups"]
     lines = [line for line in str(made).splitlines() if line.strip().startswith("site=one")]  # of a table in two blocks
     assert lines[0].split()[1] == "1"
-    assert lines[-1].endswith("undecided")
+    assert any(line.endswith("undecided") for line in lines)
 
 
 @pytest.mark.slow

@@ -72,26 +72,30 @@ def decision_svg(table: Mapping[str, Sequence[Any]], limits: Mapping[str, float]
 
 
 def histogram_svg(
-    table: Mapping[str, Sequence[Any]], totals: Mapping[str, float], names: tuple[str, str], label: str
+    table: Mapping[str, Sequence[Any]], totals: Mapping[str, float | None], names: tuple[str, str], label: str
 ) -> str:
     """Draw the histogram of the predictions, and their mean beside the observed rate with its consistency range.
 
     `totals` is the row of `panels` of the diagram, and `names` are those of the axes of the reliability diagram.
     """
     rows = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
-    frame = _Frame((0.0, 1.0), (0.0, totals["top"]), is_percent=True)
+    rows = [row for row in rows if None not in (row["low"], row["high"], row["share"])]  # a bin that is not known
+    largest = totals["top"] or 1.0
+    frame = _Frame((0.0, 1.0), (0.0, largest), is_percent=True)
     bars = []
     for row in rows:
         left, right = frame.x(row["low"]), frame.x(row["high"])
         top = frame.y(row["share"])
         size = f'width="{format_coordinate(max(right - left - 1, 1))}" height="{format_coordinate(BOTTOM - top)}"'
         bars.append(f'<rect x="{format_coordinate(left)}" y="{format_coordinate(top)}" {size}/>')
-    low, high = (format_coordinate(frame.x(totals[end])) for end in ("bar_low", "bar_high"))
-    width = format_coordinate(max(float(high) - float(low), 1.0))
-    span = f'<rect class="range" x="{low}" y="{TOP:g}" width="{width}" height="{BOTTOM - TOP:g}"/>'
+    span, bar_low, bar_high = "", totals["bar_low"], totals["bar_high"]
+    if bar_low is not None and bar_high is not None:
+        low, high = (format_coordinate(frame.x(end)) for end in (bar_low, bar_high))
+        width = format_coordinate(max(float(high) - float(low), 1.0))
+        span = f'<rect class="range" x="{low}" y="{TOP:g}" width="{width}" height="{BOTTOM - TOP:g}"/>'
+    means = (("mean", totals["mean_prediction"]), ("rate", totals["outcome_rate"]))
     lines = [
-        _polyline(kind, [frame.point(totals[column], y) for y in (0.0, totals["top"])])
-        for kind, column in (("mean", "mean_prediction"), ("rate", "outcome_rate"))
+        _polyline(kind, [frame.point(mean, y) for y in (0.0, largest)]) for kind, mean in means if mean is not None
     ]
     drawn = f'{frame.axes((axis_title(names[0]), "Share of predictions"))}<g class="shares">{"".join(bars)}</g>'
     return svg_element(f"{drawn}{span}{''.join(lines)}", label, _HEIGHT_WITHOUT_HISTOGRAM)

@@ -109,3 +109,22 @@ def test_a_ratio_of_very_rare_events_is_short():
     monitor = to.Monitor(horizon=0, unit="integer")
     report = monitor.update(to.Predictions([1, 0], [1e-300, 1e-300]), [0, 0], as_of=1).report()
     assert max(map(len, report.describe().splitlines())) < 200
+
+
+def test_a_cohort_that_was_judged_by_the_rows_of_half_a_day_has_a_note():
+    rows = to.Predictions([0, 1], [0.2, 0.7])
+    monitor = to.Monitor(horizon="1d").update(rows, ["2026-01-01T08:00"] * 2, as_of="2026-01-01T12:00")
+    monitor.update(rows, ["2026-01-05T08:00"] * 2, as_of="2026-01-06")
+    notes = {note.code: note.text for note in monitor.report().notes}
+    assert "1 cohort (2026-01-01)" in notes["TN909"]
+    whole = to.Monitor(horizon="1d").update(rows, ["2026-01-01T08:00"] * 2, as_of="2026-01-02")
+    whole.update(rows, ["2026-01-05T08:00"] * 2, as_of="2026-01-06")
+    assert "TN909" not in {note.code for note in whole.report().notes}
+
+
+def test_missing_labels_do_not_hide_an_alarm_of_earlier_cohorts():
+    y, p, day = stream(60, 100, factor=1.8)
+    y[-1] = np.nan
+    monitor = to.Monitor(horizon="1d").update(to.Predictions(y, p), day, as_of="2026-04-01")
+    with pytest.raises(InputError, match=r"TO907.*an alarm at cohort 2026-01-\d\d, and 1 of 100 rows in cohort"):
+        monitor.report()

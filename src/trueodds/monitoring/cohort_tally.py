@@ -138,8 +138,9 @@ def tally_cohorts(
 def refuse_repeated_ids(ids: Array) -> None:
     """Raise TO909 if two rows of a call have the same id."""
     if ids.dtype.kind == "O":  # ids of several types have no order
-        counter = Counter(map(str, ids.tolist()))
-        values, counts = np.array([*counter], dtype=object), np.array([*counter.values()])
+        counter = Counter(ids.tolist())
+        values = np.fromiter(counter, dtype=object, count=len(counter))
+        counts = np.array([*counter.values()])
     else:
         values, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():

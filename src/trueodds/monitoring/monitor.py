@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.formatting import format_count
 from trueodds.core.settings import check
 from trueodds.core.signatures import checks_arguments
 from trueodds.data.predictions import Predictions
@@ -377,6 +378,7 @@ class Monitor:
             return
         settings, alternatives = state.settings, state.model.alternatives(state.settings)
         opened, judgment = dict(state.open), state.judgment
+        partial = []
         try:
             for number in list(opened):
                 tally = opened[number]
@@ -388,13 +390,27 @@ class Monitor:
                     judgment = judgment.skip(number, tally)
                 else:
                     if has_passed:
-                        self._check_labels(number, tally)
+                        self._check_labels(number, tally, judgment)
+                    if not settings.period.has_passed(number, 0, tally.as_of):
+                        partial.append(number)
                     judgment = judgment.judge(number, tally, settings, alternatives, state.model.views)
                 del opened[number]
         finally:  # cohorts before one with missing labels are judged
-            self._set(replace(state, open=opened, judgment=judgment), self._notes, self._saved)
+            notes = (*self._notes, *self._partial_notes(partial))
+            self._set(replace(state, open=opened, judgment=judgment), notes, self._saved)
 
-    def _check_labels(self, number: int, tally: CohortTally) -> None:
+    def _partial_notes(self, partial: list[int]) -> list[Note]:
+        """Return the note on cohorts that were judged by rows that were extracted before they were over."""
+        if not partial:
+            return []
+        labels = ", ".join(self.settings.period.label(number) for number in partial[:MAX_NAMED_COHORTS])
+        text = (
+            f"{format_count(len(partial), 'cohort')} ({labels}{', …' if len(partial) > MAX_NAMED_COHORTS else ''}) were"
+            " judged by rows that had been extracted before the cohort was over. Later rows of them do not count."
+        )
+        return [Note("TN909", text)]
+
+    def _check_labels(self, number: int, tally: CohortTally, judgment: Judgment) -> None:
         """Raise TO907 if labels are missing that would have to be there, or whose extraction came too early."""
         settings = self.settings
         if not tally.unlabeled or settings.missing == "least":
@@ -404,6 +420,8 @@ class Monitor:
             return
         label = settings.period.label(number)
         got = f"{tally.unlabeled:,} of {tally.rows:,} rows in cohort {label}"
+        if (alarm := judgment.epoch.alarm_cohort) is not None:
+            got = f"an alarm at cohort {settings.period.label(alarm)}, and {got}"
         if is_early:
             raise InputError(
                 "TO907",

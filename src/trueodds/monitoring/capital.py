@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from trueodds.core.typing import Array
 from trueodds.monitoring.alternatives import Alternatives
@@ -56,7 +57,7 @@ class Capital:
         by_cell = _by_cell(log_ratios, alternatives)
         prior = np.log(np.append(np.full(alternatives.n_tilts, (1 - CASH) / alternatives.n_tilts), CASH))
         bets = prior + self.memory
-        return (_log_sum(bets + by_cell) - _log_sum(bets)).sum(axis=2).T
+        return (log_sum(bets + by_cell) - log_sum(bets)).sum(axis=2).T
 
     def judge(self, log_ratios: Array, alternatives: Alternatives) -> Capital:
         """Return the capital after another cohort, given the log-likelihood ratios, (views, alternatives)."""
@@ -74,7 +75,7 @@ class Capital:
     def log_evidence(self, alternatives: Alternatives, *, has_shock: bool = False) -> Array:
         """Return the log e-value of each view, (views,)."""
         shares = self.log_shares(alternatives, has_shock=has_shock)
-        return np.logaddexp(_log_sum(shares), np.log(uninvested(self.t)))
+        return np.logaddexp(log_sum(shares), np.log(uninvested(self.t)))
 
 
 def weights(alternatives: Alternatives, *, has_shock: bool = False) -> Array:
@@ -103,9 +104,10 @@ def _by_cell(log_ratios: Array, alternatives: Alternatives) -> Array:
     return by_cell
 
 
-def _log_sum(a: Array) -> Array:
+def log_sum(a: ArrayLike) -> Array:
     """Return the log of the sum of exponentials along the last axis."""
+    a = np.asarray(a)
     largest = a.max(axis=-1, keepdims=True)
     largest = np.where(np.isfinite(largest), largest, 0.0)
     with np.errstate(divide="ignore"):
-        return np.log(np.exp(a - largest).sum(axis=-1)) + largest[..., 0]
+        return np.asarray(np.log(np.exp(a - largest).sum(axis=-1)) + largest[..., 0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.json_files import JsonObject
 from trueodds.monitoring.alternatives import Alternatives
-from trueodds.monitoring.capital import Capital
+from trueodds.monitoring.capital import Capital, log_sum
 from trueodds.monitoring.cohort_tally import ALL_ROWS, CohortTally
 from trueodds.monitoring.evidence import empty_sums
 from trueodds.monitoring.judged_cohorts import JudgedCohort, JudgedSums, fold, totals_of
@@ -151,7 +151,7 @@ class Judgment:
     def log_evidence_by_thread(self, settings: MonitorSettings, alternatives: list[Alternatives]) -> list[float]:
         """Return the log e-value of each thread, divided by their number."""
         values = [
-            float(_log_sum([share for share, _ in self._panel_evidence(thread, settings, alternatives)]))
+            float(log_sum([share for share, _ in self._panel_evidence(thread, settings, alternatives)]))
             - math.log(settings.n_threads)
             for thread in self.capital
         ]
@@ -165,7 +165,7 @@ class Judgment:
         result = [
             (
                 math.log(shares[name])
-                + _log_sum(_log_evidence_by_view(capital, settings, alternatives))
+                + float(log_sum(_log_evidence_by_view(capital, settings, alternatives)))
                 - math.log(len(alternatives)),
                 name,
             )
@@ -241,7 +241,7 @@ class Judgment:
             for i, view in enumerate(views):
                 logs = capital.log_shares(alternatives[i], has_shock=bool(settings.shock_sd))[i] + panel
                 for claim, part, direction in _claims(alternatives[i], logs):
-                    share = float(np.exp(_log_sum(part)))
+                    share = float(np.exp(log_sum(part)))
                     found.append(Contribution(claim, view, name or None, share, direction))
         return tuple(sorted(found, key=lambda part: -part.share))
 
@@ -308,7 +308,3 @@ def _claims(alternatives: Alternatives, logs: np.ndarray) -> list[tuple[str, np.
 def _level_text(tilt: float) -> str:
     """Say in which direction the probabilities are wrong if the log odds of the events are shifted by a tilt."""
     return "too low" if tilt > 0 else "too high"
-
-
-def _log_sum(values: list[float] | np.ndarray) -> float:
-    return float(np.logaddexp.reduce(values)) if len(values) else -math.inf

@@ -24,8 +24,8 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 473,
-    "lines of code": 69_244,
-    "lines of docstrings": 23_500,
+    "lines of code": 69_261,
+    "lines of docstrings": 23_501,
     "modules under 60 lines of code": 80,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 69,

@@ -23,14 +23,14 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 # Methods whose names are also values of settings (interval="auto", band="consistency"), settings or columns.
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
-    "modules": 473,
-    "lines of code": 69_261,
-    "lines of docstrings": 23_501,
-    "modules under 60 lines of code": 80,
+    "modules": 474,
+    "lines of code": 69_420,
+    "lines of docstrings": 23_610,
+    "modules under 60 lines of code": 81,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 69,
     "functions that convert to or from JSON": 43,
-    "names of methods outside their module": 317,
+    "names of methods outside their module": 319,
     "numbers named in capitals": 687,
     "functions entered by measure without an interval": 152,
     "files entered by measure without an interval": 37,

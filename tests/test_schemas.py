@@ -170,6 +170,7 @@ def test_every_key_of_a_result_is_in_its_schema() -> None:
         "comparison": [to.compare(a, b, "brier", resamples=99)],
         "ranking": [to.compare({"a": a, "b": b, "c": predictions(3)}, "brier", resamples=99)],
         "table": [to.table({"a": a, "b": b}, ["ece", "brier"])],
+        "threshold": [to.threshold(a), to.threshold(to.Predictions([1], [0.5]), risk="fnr")],
         "expectation": [to.expect(a, "f1"), to.expect(to.Predictions(None, [0.2, 0.3]), "precision")],
         "power": [to.power(a, width=0.1)],
         "groups": [to.by_group(b, resamples=99)],

@@ -32,6 +32,7 @@ from .api.scorer import scorer as scorer
 from .api.table import table as table
 from .api.tally import tally as tally
 from .api.test import test as test
+from .api.threshold import threshold as threshold
 from .calibrators.recalibrated_classifier import RecalibratedClassifier as RecalibratedClassifier
 from .core.errors import InputError as InputError
 from .core.errors import Note as Note

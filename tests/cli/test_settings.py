@@ -71,6 +71,7 @@ def test_each_command_lists_its_own_options_only() -> None:
         "groups",
         "compare",
         "table",
+        "threshold",
         "power",
         "draw",
         "fit",

@@ -44,8 +44,8 @@ def options(command: str) -> dict[str, click.Option]:
 
 def test_the_commands_of_functions_are_known() -> None:
     assert list(COMMANDS) == [
-        "audit", "measure", "test", "groups", "compare", "table", "expect", "power", "draw", "fit", "tally",
-        "monitor",
+        "audit", "measure", "test", "groups", "compare", "table", "expect", "threshold", "power", "draw", "fit",
+        "tally", "monitor",
     ]  # fmt: skip
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from trueodds.core.results import Estimate
     from trueodds.data.predictions import Predictions
     from trueodds.io.answers import Answers
+    from trueodds.lenses.risk_threshold import RiskThreshold
     from trueodds.lenses.selective_risk import SelectiveRisk
-    from trueodds.lenses.selective_threshold import SelectiveThreshold
 
 
 # Coverages (shares of all queries) at which the risk is printed.
@@ -165,7 +165,7 @@ def _measure_answers(preds: Predictions, min_prob: float, level: float, seed: in
 
 
 def _format_report(
-    answer_set: Answers, risk: SelectiveRisk, threshold: SelectiveThreshold | None, measures: list[Estimate]
+    answer_set: Answers, risk: SelectiveRisk, threshold: RiskThreshold | None, measures: list[Estimate]
 ) -> list[str]:
     """Return the lines of the report as text: counts, accuracy, risk at several coverages, and the measures."""
     from trueodds.core.formatting import format_coverage, format_number
@@ -262,7 +262,7 @@ def _build_report(
     files: tuple[str, ...],
     answer_set: Answers,
     risk: SelectiveRisk,
-    threshold: SelectiveThreshold | None,
+    threshold: RiskThreshold | None,
     measures: list[Estimate],
     notes: list[Any],
 ) -> dict[str, Any]:

@@ -92,6 +92,13 @@ ANSWERS_SCOPE = Scope(
 )
 
 
+THRESHOLD_SCOPE = Scope(
+    "threshold",
+    numbers={name: {"value": name} for name in ("threshold", "coverage", "risk")},
+    example="'coverage<0.5'",
+)
+
+
 def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds measure`: the one estimate."""
     made = make_estimator(estimator, settings)

@@ -1,4 +1,4 @@
-"""trueodds measure, test, expect and power: estimate an error, test for it, expect a performance, plan the rows."""
+"""trueodds measure, test, expect, threshold and power: what rows show, will show, and how many are needed."""
 
 from __future__ import annotations
 
@@ -137,6 +137,36 @@ def expect(
     result = to.expect(data, calibrator=fitted, **costs, **params)
     output.print_result(result.describe(), result.notes, result.to_dict(), json_path)
     gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(gate.expect_scope(), result), result.notes)
+
+
+@click.command(
+    cls=FunctionCommand, function="api/threshold.py", short_help="Choose a threshold whose risk is at most a target.",
+)  # fmt: skip
+@data_options()
+@JSON
+@FAIL_ON
+@click.pass_context
+def threshold(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    json_path: str | None,
+    fail_on: tuple[str, ...],
+    **params: Any,
+) -> None:
+    """Choose the threshold of a score so that errors, misses or false alarms are at most a given share.
+
+    Without a threshold the exit status is 0, unless a gate requires one, such as --fail-on 'coverage<=0'.
+    """
+    columns = pop_columns(params)
+    output.check_outputs(files, json=json_path)
+    gates = gate.parse_gates(fail_on, gate.THRESHOLD_SCOPE)
+    import trueodds as to
+
+    with record_options.name_question_in_errors(columns, costs=False):
+        result = to.threshold(open_data(files, columns), **params)
+    output.print_result(result.describe(), result.notes, result.to_dict(), json_path)
+    gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(gate.THRESHOLD_SCOPE, result), result.notes)
 
 
 @click.command(

@@ -41,7 +41,7 @@ from trueodds.io.stated_confidence import read_stated_confidences
 from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk
 
 if TYPE_CHECKING:
-    from trueodds.lenses.selective_threshold import SelectiveThreshold
+    from trueodds.lenses.risk_threshold import RiskThreshold
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -116,7 +116,7 @@ class Answers(Result):
             self.predictions, n_queries=self.n_queries, at=at, resamples=resamples, level=level, rng=rng
         )
 
-    def threshold(self, *, max_risk: float = 0.05, level: float = 0.95) -> SelectiveThreshold:
+    def threshold(self, *, max_risk: float = 0.05, level: float = 0.95) -> RiskThreshold:
         r"""Find the confidence from which on answers are wrong in at most a given share, with a confidence statement.
 
         The rule is to answer if the confidence is at least the threshold λ. Of the thresholds whose risk
@@ -133,7 +133,7 @@ class Answers(Result):
 
         Returns
         -------
-        SelectiveThreshold
+        RiskThreshold
             The threshold, or None in its place if no threshold meets the target, with its coverage of all questions and
             its observed risk.
 
@@ -162,9 +162,9 @@ class Answers(Result):
         >>> print(read_answers(rows, confidence="c").threshold(max_risk=0.05))
         confidence ≥ 0.9 answers 50%, observed risk 0.01 · risk ≤ 0.05 with 95% confidence
         """
-        from trueodds.lenses.selective_threshold import selective_threshold
+        from trueodds.lenses.risk_threshold import find_threshold
 
-        return selective_threshold(self.predictions, max_risk=max_risk, level=level, n_queries=self.n_queries)
+        return find_threshold(self.predictions, max_risk=max_risk, level=level, n_queries=self.n_queries)
 
     def describe(self) -> str:
         """Describe the number of answers, abstentions and the coverage in one line.

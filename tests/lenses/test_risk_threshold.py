@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 import trueodds as to
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.lenses.selective_threshold import selective_threshold
+from trueodds.lenses.risk_threshold import find_threshold
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def test_the_risk_exceeds_the_target_in_few_data_sets(risk: Callable[[Floats], F
     for seed in range(100):
         c, is_wrong, question = data_set(np.random.default_rng([seed, 7]), risk, 500, size, steps)
         cluster = question if size > 1 else None
-        result = selective_threshold(Predictions.from_confidence(c, ~is_wrong, cluster=cluster), max_risk=0.1)
+        result = find_threshold(Predictions.from_confidence(c, ~is_wrong, cluster=cluster), max_risk=0.1)
         if result.threshold is not None:
             assert result.risk is not None
             assert result.risk < 0.1
@@ -88,7 +88,7 @@ def test_most_of_the_coverage_is_found() -> None:
     coverages = []
     for seed in range(20):
         c, is_wrong, _ = data_set(np.random.default_rng([seed, 8]), crossing, 2000, 1, 0)
-        coverages.append(selective_threshold(Predictions.from_confidence(c, ~is_wrong), max_risk=0.1).coverage)
+        coverages.append(find_threshold(Predictions.from_confidence(c, ~is_wrong), max_risk=0.1).coverage)
     assert np.mean(coverages) > 0.6  # of .8, where the risk is 10 %; the sd of one risk at .65 is .007
     assert min(coverages) > 0.5
 
@@ -97,23 +97,24 @@ def test_one_threshold_is_the_exact_binomial_test() -> None:
     """Without errors (1 − .05)^n ≤ .05 from n = 59 on; one error in 93 has the limit .0500, in 92 a larger one."""
     for n, n_wrong, is_accepted in ((59, 0, True), (58, 0, False), (93, 1, True), (92, 1, False)):
         assert (binom.cdf(n_wrong, n, 0.05) <= 0.05) == is_accepted
-        # with 90 rows or more there are five thresholds in general, but equal confidences are one
-        result = selective_threshold(Predictions.from_confidence([0.9] * n, [0] * n_wrong + [1] * (n - n_wrong)))
+        result = find_threshold(Predictions.from_confidence([0.9] * n, [0] * n_wrong + [1] * (n - n_wrong)))
         assert (result.threshold == 0.9) == is_accepted
         assert result.coverage == float(is_accepted)
-    assert "at least 59 independent answers" in str(selective_threshold(Predictions.from_confidence([0.9], [1])))
+    assert "at least 59 independent answers" in str(find_threshold(Predictions.from_confidence([0.9], [1])))
 
 
 def test_the_rule_has_the_counts_of_its_rows() -> None:
     rng = np.random.default_rng(3)
     c = rng.integers(1, 21, 900) / 20
     right = rng.random(900) < 0.8 + 0.2 * c
-    result = selective_threshold(Predictions.from_confidence(c, right), max_risk=0.1, n_queries=1000)
+    result = find_threshold(Predictions.from_confidence(c, right), max_risk=0.1, n_queries=1000)
     assert result.threshold is not None
     answers = c >= result.threshold
     assert (result.answered, result.coverage) == (answers.sum(), pytest.approx(answers.sum() / 1000))
     assert result.risk == pytest.approx((~right[answers]).mean())
-    assert set(result.to_dict()) == {"threshold", "coverage", "risk", "answered", "max_risk", "level"}
+    document = result.to_dict()
+    assert document["schema"] == "trueodds.threshold/1"
+    assert (document["n"], document["kind"], document["lens"]) == (1000, "error", "confidence")
 
 
 def test_copies_in_clusters_count_once_and_in_weights_as_rows() -> None:
@@ -121,10 +122,10 @@ def test_copies_in_clusters_count_once_and_in_weights_as_rows() -> None:
     rng = np.random.default_rng(1)
     c = rng.integers(1, 11, 300) / 10
     right, three = rng.random(300) < 0.9 + 0.1 * c, np.repeat(np.arange(300), 3)
-    single = selective_threshold(Predictions.from_confidence(c, right), max_risk=0.1)
-    clustered = selective_threshold(Predictions.from_confidence(c[three], right[three], cluster=three), max_risk=0.1)
-    copies = selective_threshold(Predictions.from_confidence(c[three], right[three]), max_risk=0.1)
-    weighted = selective_threshold(Predictions.from_confidence(c, right, weight=np.full(300, 3.0)), max_risk=0.1)
+    single = find_threshold(Predictions.from_confidence(c, right), max_risk=0.1)
+    clustered = find_threshold(Predictions.from_confidence(c[three], right[three], cluster=three), max_risk=0.1)
+    copies = find_threshold(Predictions.from_confidence(c[three], right[three]), max_risk=0.1)
+    weighted = find_threshold(Predictions.from_confidence(c, right, weight=np.full(300, 3.0)), max_risk=0.1)
     assert single.threshold is not None
     assert clustered.coverage <= single.coverage <= copies.coverage
     assert (weighted.threshold, weighted.coverage) == (copies.threshold, pytest.approx(copies.coverage))
@@ -134,9 +135,9 @@ def test_the_order_of_rows_and_rows_of_weight_zero_do_not_matter() -> None:
     rng = np.random.default_rng(2)
     c = rng.integers(1, 11, 400) / 10
     right, cluster = rng.random(400) < 0.9 + 0.1 * c, rng.integers(0, 200, 400)
-    first = selective_threshold(Predictions.from_confidence(c, right, cluster=cluster), max_risk=0.1)
+    first = find_threshold(Predictions.from_confidence(c, right, cluster=cluster), max_risk=0.1)
     order = rng.permutation(400)
-    other = selective_threshold(
+    other = find_threshold(
         Predictions.from_confidence(
             np.append(c[order], 1.0), np.append(right[order], False), cluster=np.append(cluster[order], 999),
             weight=np.append(np.ones(400), 0.0),
@@ -162,3 +163,87 @@ def test_abstentions_count_in_the_coverage_and_few_clusters_have_a_note() -> Non
     clustered = to.read_answers(rows, confidence="c", abstained="skip", question="q").threshold()
     assert clustered.threshold is None
     assert [note.code for note in clustered.notes] == ["TN271"]
+
+
+def test_the_false_negative_rate_is_a_quantile_of_the_events_by_order_statistics() -> None:
+    """P(Bin(100, .05) ≤ 1) = .037 and P(Bin(100, .05) ≤ 2) = .118, so that one of 100 events may be missed."""
+    p = np.arange(1, 101) / 101
+    result = to.threshold(to.Predictions(np.append(np.ones(100), 0), np.append(p, 0.001)), risk="fnr")
+    assert (result.threshold, result.risk, result.answered) == (p[1], 0.01, 99)
+    assert to.threshold(np.ones(59), np.full(59, 0.3), risk="fnr").threshold == 0.3
+    fewer = to.threshold([1] * 58 + [0] * 58, [0.3] * 116, risk="fnr")
+    assert (fewer.threshold, fewer.coverage, fewer.risk, fewer.required) == (None, 0, None, 118)
+    assert "requires at least 59 independent events; about 118 rows like these may suffice" in str(fewer)
+
+
+def test_the_false_positive_rate_mirrors_the_false_negative_rate() -> None:
+    """One of 100 non-events may be selected, and rows above the second highest of them are."""
+    p = np.arange(1, 101) / 101
+    y, scores = np.append(np.zeros(100), [1, 1]), np.append(p, [0.985, 0.5])
+    result = to.threshold(y, scores, risk="fpr")
+    assert (result.threshold, result.risk, result.answered) == (0.985, 0.01, 2)  # 99 / 101 = .980 is not selected
+    assert to.threshold(y, scores, risk="fpr", lens="class:1").threshold == 0.985
+    at_the_top = to.threshold([0] * 100 + [1] * 100, [0.5] * 100 + [0.4] * 100, risk="fpr")
+    assert (at_the_top.threshold, at_the_top.risk) == (None, None)
+
+
+def rates(rng: np.random.Generator, n: int, size: int, digits: int) -> tuple[Floats, NDArray[np.int64], Any]:
+    """Scores and events in clusters of `size` rows, whose scores and outcomes have a common part."""
+    cluster = np.arange(n) // size
+    latent = (rng.normal(size=n) + rng.normal(size=n)[cluster] * (size > 1)) / (1 + (size > 1)) ** 0.5
+    y = (rng.random(n) < 0.3).astype(np.int64)
+    return norm.cdf(latent + y).round(digits), y, cluster if size > 1 else None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "size", "digits"), [(400, 1, 9), (1000, 1, 1), (1200, 4, 9)])
+@pytest.mark.parametrize("risk", ["fnr", "fpr"])
+def test_the_rates_exceed_the_target_in_few_data_sets(n: int, size: int, digits: int, risk: Any) -> None:
+    """At most Binomial(400, .05) data sets have a threshold of too large a rate: 35 with 99.9 %."""
+    scores, y, _ = rates(np.random.default_rng(1), 400_000, 1, digits)
+    scores = np.sort(scores[y == (risk == "fnr")])
+    n_wrong = n_found = 0
+    for seed in range(400):
+        p, labels, cluster = rates(np.random.default_rng([seed, 5]), n, size, digits)
+        result = to.threshold(to.Predictions(labels, p, cluster=cluster), max_risk=0.1, risk=risk)
+        if result.threshold is not None:
+            n_found += 1
+            below = np.searchsorted(scores, result.threshold) / len(scores)
+            n_wrong += (below if risk == "fnr" else 1 - below) > 0.101
+    assert n_wrong <= binom.ppf(0.999, 400, 0.05)
+    assert n_found > 390 or digits == 1
+
+
+def test_the_required_rows_are_those_of_the_binomial_test() -> None:
+    """6 of 200 are wrong, P(Bin(200, .05) ≤ 6) = .12. For an error of 7/202 at the level .05/5, with a power of 80 %:
+
+    ((2.326 √(.05 · .95) + .842 √(.0347 · .9653)) / (.05 − .0347))² = 1,853 answers.
+    """
+    rule = find_threshold(Predictions.from_confidence([0.9] * 200, [0] * 6 + [1] * 194))
+    assert rule.threshold is None
+    assert rule.required == pytest.approx(1853, abs=8)
+    twice = find_threshold(Predictions.from_confidence([0.9] * 200 + [0.3] * 200, [0] * 6 + [1] * 194 + [0] * 200))
+    assert twice.required == 2 * rule.required  # only every second row is answered
+    many_wrong = find_threshold(Predictions.from_confidence([0.9] * 200, [0] * 20 + [1] * 180))
+    assert many_wrong.required is None
+
+
+def test_a_class_can_be_selected_with_a_precision() -> None:
+    """Of the rows with a probability of .9, 5 of 200 are no event: P(Bin(200, .06) ≤ 5) = .018."""
+    y, p = [1] * 195 + [0] * 5 + [0] * 200, [0.9] * 200 + [0.1] * 200
+    assert to.threshold(y, p, max_risk=0.06, lens="positive").threshold == 0.9
+    assert to.threshold(y, p, max_risk=0.06).coverage == 1  # the confidence is .9 everywhere, with 5 errors
+
+
+def test_what_has_no_single_score_or_outcome_is_refused() -> None:
+    three = to.Predictions([0, 1, 2] * 30, np.full((90, 3), 1 / 3))
+    with refused("TO205", "3 classes", fix="lens='class:0'"):
+        to.threshold(three, risk="fnr")
+    with refused("TO205"):
+        to.threshold(three, lens="classwise")
+    with refused("TO205", "shares"):
+        to.threshold(to.Predictions([[3, 7], [5, 5]], [0.2, 0.4]), risk="fpr")
+    with refused("TO403"):
+        to.threshold(to.tally(three))
+    with refused("TO203"):
+        to.threshold(three, risk="recall")

@@ -12,7 +12,7 @@ import numpy as np
 
 import trueodds as to
 from trueodds.core.errors import InputError
-from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams import PREDICTION_DIAGRAMS
 
 N_ROWS, N_TALLIED_ROWS, N_BATCHES = 10_000, 10_000_000, 10
 N_CLASSES_SHOWN = {"simplex": 3, "tetrahedron": 4}  # of diagrams of the whole probability vector; 10 for the others
@@ -22,7 +22,7 @@ DIAGRAMS_OF_TWO_MODELS = ("comparison", "murphy")
 def print_drawing_times(repeats: int) -> None:
     """Print the minimum time of several repeats for each diagram, or the code of the error of one without tallies."""
     print(f"{'diagram':22}{'rows':>12}{'made':>9}{'drawn':>9}{'both':>9}")
-    for name in DIAGRAMS.names():
+    for name in PREDICTION_DIAGRAMS:
         for n_rows, data in simulate_data(name):
             try:
                 compute_time, draw_time = measure_diagram(name, data, repeats)

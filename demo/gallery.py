@@ -36,6 +36,7 @@ The text of each figure states its result in words. The predictions are:
 - `adult`: the votes of a random forest on whether 16,281 incomes are high
 - `recalibrated`: `vgg16[5000:]` after temperature scaling that was fitted on `vgg16[:5000]`
 - `a/1` to `b/30`: two small networks for handwritten digits, `a` and `b`, after each of 30 training epochs
+- `monitor`: the probabilities of a win in `soccer` by week, 2018 to 2020; from August 2019 on, every eighth is missed
 """
 
 
@@ -91,6 +92,7 @@ class GalleryPredictions:
     soccer: to.Predictions
     emotion: to.Predictions
     adult: to.Predictions
+    date: np.ndarray  # of the matches of `soccer`
 
 
 def load_predictions(data: str) -> GalleryPredictions:
@@ -117,6 +119,7 @@ def load_predictions(data: str) -> GalleryPredictions:
         ),
         emotion=to.Predictions.from_logits(speech["labels_tst"], speech["logits_tst"]),
         adult=to.Predictions(votes["y"].astype(int), votes["p"]),
+        date=np.asarray(games["date"], dtype="datetime64[D]"),
     )
 
 
@@ -137,6 +140,7 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
         "Model comparison": comparison_pictures,
         "Recalibration": recalibration_pictures,
         "Calibration during training": training_pictures,
+        "Calibration over time": monitor_pictures,
     }
     for chapter, make_pictures in chapters.items():
         for picture in make_pictures(preds):
@@ -197,6 +201,21 @@ def training_pictures(_: GalleryPredictions) -> Iterator[Picture]:
     yield Picture(
         "training", 'to.draw({"a/1": …, "a/2": …, …, "b/30": …}, "training")', lambda: to.draw(epochs(), "training")
     )
+
+
+def monitor_pictures(preds: GalleryPredictions) -> Iterator[Picture]:
+    """The figure of a monitor."""
+    monitor = monitored(preds.soccer, preds.date)
+    yield Picture("monitor", 'to.draw(monitor, "monitor")', lambda: to.draw(monitor, "monitor"))
+
+
+def monitored(soccer: to.Predictions, date: np.ndarray) -> to.Monitor:
+    """Return a monitor of the probabilities of a win until March 2020; from August 2019 on, every eighth is missed."""
+    win = soccer.classes.index("win")
+    is_missed = (date >= np.datetime64("2019-08-01")) & (np.arange(soccer.n) % 8 == 0)
+    rows = (date >= np.datetime64("2018-01-01")) & (date < np.datetime64("2020-03-09"))
+    preds = to.Predictions((soccer.y == win) & ~is_missed, soccer.P[:, win])[rows]
+    return to.Monitor(horizon="3d", unit="week").update(preds, date[rows], as_of=date[rows].max())
 
 
 BELT: dict[str, object] = {"min_prob": 0.005}

@@ -31,7 +31,7 @@ import numpy as np
 import trueodds as to
 from tests.reference import ROOT
 from trueodds.calibrators import CALIBRATORS
-from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams import DIAGRAMS, MONITOR_DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 
@@ -308,7 +308,11 @@ def done(job: Job) -> tuple[str, Any]:
 def jobs() -> list[Job]:
     """Every method of the four families on its data, every verb, every command and the page."""
     methods = [
-        Job(kind, name, data) for kind, (table, sets) in FAMILIES.items() for name in table.names() for data in sets
+        Job(kind, name, data)
+        for kind, (table, sets) in FAMILIES.items()
+        for name in table.names()
+        if name not in MONITOR_DIAGRAMS
+        for data in sets
     ]
     return [*(Job("verb", *pair) for pair in VERBS), *(Job("command", line) for line in COMMANDS), *methods]
 

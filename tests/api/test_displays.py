@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 import trueodds as to
 from trueodds.api import displays
 from trueodds.core.errors import InputError
-from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams import DIAGRAMS, PREDICTION_DIAGRAMS
 
 
 def data(seed=0, n=200):
@@ -19,7 +19,7 @@ def data(seed=0, n=200):
 
 def test_every_diagram_has_a_display_named_for_it():
     assert displays.DIAGRAM_OF_DISPLAY["ConfidenceHistogramDisplay"] == "confidence_histogram"
-    assert sorted(displays.DIAGRAM_OF_DISPLAY.values()) == sorted(DIAGRAMS.names())
+    assert sorted(displays.DIAGRAM_OF_DISPLAY.values()) == sorted(PREDICTION_DIAGRAMS)
     assert all(getattr(displays, name).method == method for name, method in displays.DIAGRAM_OF_DISPLAY.items())
 
 

@@ -49,6 +49,9 @@ def method_stub(package: str, registry: Registry) -> str:
     imports = sorted({f"from {one.__module__} import {one.__name__} as {one.__name__}" for one in classes.values()})
     aliases = [f"{name} = {one.__name__}" for name, one in sorted(classes.items()) if name != one.__name__]
     constants = [f"{name}: str" for name, value in vars(package_of(package)).items() if isinstance(value, str)]
+    constants += [
+        f"{name}: tuple[str, ...]" for name, value in vars(package_of(package)).items() if type(value) is tuple
+    ]
     constants = [line for line in constants if not line.startswith("_")]
     lines = [STUB, "from trueodds.core.registry import Registry as Registry", *imports]
     return "\n".join([*lines, "", f"{package.upper()}: Registry", *constants, *aliases]) + "\n"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import trueodds as to
 from trueodds.cli import main
 from trueodds.cli.draw import _ROTATABLE_DIAGRAMS
 from trueodds.core.errors import InputError
@@ -145,6 +146,31 @@ def test_pages_are_written_of_those_diagrams_that_have_one():
 
 def subclasses(kind):
     return {one for subclass in kind.__subclasses__() for one in (subclass, *subclasses(subclass))}
+
+
+def test_the_state_of_a_monitor_is_drawn(workdir):
+    cohort = np.repeat([1, 2, 3], 20)
+    preds = to.Predictions(np.tile([0, 1], 30), np.tile([0.2, 0.7], 30))
+    monitor = to.Monitor(0, "integer").update(preds, cohort, 3)
+    monitor.report()
+    monitor.save("monitor.json")
+    result = ran("draw", "monitor.json", "--diagram", "monitor", "--level", "0.9", "--out", "m.json")
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("No alarm: ")
+    drawn = json.loads((workdir / "m.json").read_text(encoding="utf-8"))
+    assert drawn["table"]["part"] == ["judged", "judged", "open"]
+    assert drawn["settings"]["level"] == 0.9
+    assert ran("draw", "monitor.json", "--diagram", "monitor", "--out", "m.svg").exit_code == 0
+    for words, code in (
+        (("monitor.json", "--label", "y"), "TO603"),
+        (("monitor.json", "--each"), "TO603"),
+        (("monitor.json", "monitor.json"), "TO603"),
+        (("after.csv",), "TO905"),
+        (("monitor.json", "--lens", "positive"), "TO203"),
+    ):
+        result = ran("draw", *words, "--diagram", "monitor", "--out", "x.svg")
+        assert result.exit_code == 2
+        assert f"error {code}" in result.output
 
 
 def renamed(workdir, *paths):

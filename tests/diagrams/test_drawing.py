@@ -24,7 +24,7 @@ from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
-from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams import PREDICTION_DIAGRAMS
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
 from trueodds.diagrams.reliability import Reliability
@@ -346,7 +346,7 @@ def softer(k, n=150):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DIAGRAMS.names())
+@pytest.mark.parametrize("name", PREDICTION_DIAGRAMS)
 def test_axes_too_small_for_a_grid_hold_its_first_view_as_the_title_says(name):
     lens = "classwise" if name not in ("simplex", "tetrahedron") else "canonical"
     try:

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 import trueodds as to
 from tests.data.refused import refused
 from tests.diagrams.artists import legend_of, name_of
+from tests.diagrams.monitored import monitored
 from tests.diagrams.test_drawing import _words, classwise, marks, softer, view
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams._style.marks import LEGEND_SIZE
@@ -76,6 +77,8 @@ def drawn(case: tuple[str, dict[str, Any]], views: int = 1, n_models: int = 2) -
     """The diagram of one view, of two models where it takes several, or of several views of one model."""
     name, settings = case
     settings = QUICK.get(name, {}) | settings
+    if DIAGRAMS.load(name).takes_monitor:
+        return to.draw(monitored(), name, **settings)
     if DIAGRAMS.load(name).needs_groups:
         return to.draw(of_groups(), name, **settings)
     if name in OF_VECTORS and views == 1:
@@ -213,6 +216,14 @@ LAYERS: dict[tuple[str, Any], dict[str, tuple[str, str | None]]] = {
         "overall": ("overall", "all rows: 0.0832"),
         "numbers": ("numbers", None),
     },
+    ("monitor", None): {
+        "points": ("ratios", "95\u00a0% interval excludes 1"),
+        "intervals": ("intervals", None),
+        "onset": ("onset", "onset"),
+        "alarm": ("threshold", "alarm at 20"),
+        "resets": ("resets", "reset"),
+        "open": ("open", "open cohorts"),
+    },
     ("comparison", None): {
         "bars": ("bars", "95\u00a0% interval"),
         "lines": ("lines", None),
@@ -314,7 +325,7 @@ def assert_apart(texts: Sequence[tuple[str, Any]]) -> None:
             assert disjoint, f"{label!r} meets {other!r}"
 
 
-ONE_VIEW = ("simplex", "tetrahedron", "selective_risk", "decision_curve", "training", "groups")
+ONE_VIEW = ("monitor", "simplex", "tetrahedron", "selective_risk", "decision_curve", "training", "groups")
 GRIDS = [case for case in CASES if case[0] not in ONE_VIEW]
 
 
@@ -407,7 +418,7 @@ SMALLEST = [([0.5], [1]), ([0.0], [0]), ([1.0], [1]), ([1.0, 0.0], [0, 1]), ([0.
 @pytest.mark.slow
 @pytest.mark.parametrize(("p", "y"), SMALLEST)
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if case[0] not in (*OF_VECTORS, "training", "groups")], ids=case_name
+    "case", [case for case in CASES if case[0] not in (*OF_VECTORS, "training", "groups", "monitor")], ids=case_name
 )
 def test_the_smallest_data_can_be_drawn(case, p, y):
     name, settings = case

@@ -14,6 +14,7 @@ from matplotlib.image import imread
 
 import trueodds as to
 from tests.diagrams.artists import legend_of, name_of
+from tests.diagrams.monitored import monitored
 from tests.diagrams.test_drawing import QUICK, _painted_texts, _words, classwise, marks, softer, view
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
@@ -27,7 +28,9 @@ CLASSES = {"simplex": 3, "tetrahedron": 4}
 
 
 def drawn(name, **how):
-    """A diagram of one view."""
+    """A diagram of one view, or of a monitor."""
+    if DIAGRAMS.load(name).takes_monitor:
+        return to.draw(monitored(), name, **how)
     preds = softer(CLASSES.get(name, 3))
     if DIAGRAMS.load(name).needs_groups:
         preds = to.Predictions(preds.y, preds.P, group={"site": np.arange(preds.n) % 3})

@@ -19,7 +19,7 @@ import trueodds as to
 from tests.diagrams.test_drawing import QUICK, softer
 from trueodds.cli import main
 from trueodds.core.errors import InputError
-from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams import PREDICTION_DIAGRAMS
 from trueodds.diagrams._style import publication, styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.presentation import Presentation
@@ -189,7 +189,7 @@ def test_a_paper_has_no_title_unless_one_is_given(diagram: Diagram, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name for name in DIAGRAMS.names() if name not in ("simplex", "tetrahedron", "training", "groups")]
+    "name", [name for name in PREDICTION_DIAGRAMS if name not in ("simplex", "tetrahedron", "training", "groups")]
 )
 def test_every_diagram_can_be_saved_for_a_paper(name: str, tmp_path: Path) -> None:
     to.draw(softer(2), name, **QUICK.get(name, {})).save(tmp_path / "f.pdf", style="paper")

@@ -15,7 +15,7 @@ import pytest
 import trueodds as to
 from tests.laws.rows import two_shapes
 from trueodds.core.errors import InputError
-from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams import DIAGRAMS, PREDICTION_DIAGRAMS
 from trueodds.diagrams.recipe import BinnedRecipe
 from trueodds.lenses.view import View
 
@@ -23,7 +23,7 @@ INVARIANCES = ("row order", "weight two", "two shapes", "tally", "class order")
 LENSES = [(k, lens) for k in (3, 4) for lens in ("canonical", "confidence", "classwise", "class:1")]
 REFUSED = ("TO205", "TO704")  # a lens, or a number of outcomes, that a diagram does not show
 NAMED = ("view", "class")  # columns that hold the names of classes
-NAMES = DIAGRAMS.names()
+NAMES = PREDICTION_DIAGRAMS
 # Log odds of 0 and 1 have a floor. The laws hold for any number of resamples and points of a grid, so few will do.
 SETTINGS = {"min_prob": 1e-6, "resamples": 99, "resolution": 21}
 

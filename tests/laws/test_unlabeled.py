@@ -113,7 +113,7 @@ def test_every_test_refuses_a_row_without_a_label(name: str) -> None:
     assert_refused(lambda rows: to.test(rows, name))
 
 
-@pytest.mark.parametrize("name", sorted(to.diagrams.DIAGRAMS.names()))
+@pytest.mark.parametrize("name", sorted(to.diagrams.PREDICTION_DIAGRAMS))
 def test_every_diagram_refuses_a_row_without_a_label(name: str) -> None:
     assert_refused(lambda rows: to.draw(rows, name))
 

@@ -16,7 +16,7 @@ import trueodds as to
 from trueodds import InputError, Predictions
 from trueodds.api.by_group import by_group
 from trueodds.calibrators import CALIBRATORS
-from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams import DIAGRAMS, PREDICTION_DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 
@@ -107,7 +107,7 @@ def test_a_calibrator_reads_the_ratios_of_weights(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in DIAGRAMS.names() if name not in ("training", "comparison")])
+@pytest.mark.parametrize("name", [name for name in PREDICTION_DIAGRAMS if name not in ("training", "comparison")])
 def test_a_diagram_reads_the_ratios_of_weights(name: str) -> None:
     options = {"resamples": 99} if DIAGRAMS.has_setting(name, "resamples") else {}
     assert_the_same(lambda preds: to.draw(preds, name, **options).to_dict(), two, three, four)

@@ -48,6 +48,15 @@ def epochs(rng: np.random.Generator, n: int = 1000) -> Mapping[str, to.Predictio
     return predictions
 
 
+def drifting_monitor(rng: np.random.Generator) -> to.Monitor:
+    """Return a monitor of four months of predictions, whose events become more frequent in the third one."""
+    day = np.repeat(np.arange("2026-01-01", "2026-05-01", dtype="datetime64[D]"), 300)
+    risk = rng.beta(2, 18, day.size)
+    event = rng.random(day.size) < np.where(day < np.datetime64("2026-03-01"), risk, 1.4 * risk)
+    outcome = np.where(day < np.datetime64("2026-04-17"), event, np.nan)  # recent outcomes are not known yet
+    return to.Monitor(horizon="14d").update(to.Predictions(outcome, risk), time=day, as_of="2026-05-01")
+
+
 def draw_picture(name: str, path: Path) -> None:
     """Draw a diagram with predictions that suit it, and save it as PNG with 256 colors."""
     from PIL import Image
@@ -59,6 +68,8 @@ def draw_picture(name: str, path: Path) -> None:
         diagram = to.draw(epochs(rng), name)
     elif name in {"simplex", "mcllo_parameters"}:
         diagram = to.draw(several_classes(rng, 3 if name == "simplex" else 5), name)
+    elif name == "monitor":
+        diagram = to.draw(drifting_monitor(rng), name)
     elif name == "tetrahedron":
         diagram = to.draw(several_classes(rng, 4), name)
     elif name in {"confidence_histogram", "selective_risk"}:

@@ -13,14 +13,14 @@ from trueodds.core.errors import InputError
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.suggestions import suggest_names
 from trueodds.data.predictions import Predictions
-from trueodds.diagrams import DIAGRAMS
+from trueodds.diagrams import DIAGRAMS, PREDICTION_DIAGRAMS
 from trueodds.diagrams.base import Diagram
 
 
 class Display:
     """Display object of a diagram in the style of scikit-learn.
 
-    There is one class for each diagram, with its name: that of `reliability` is `ReliabilityDisplay`.
+    There is one class for each diagram of predictions, with its name: that of `reliability` is `ReliabilityDisplay`.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class Display:
 
 # Names of the diagrams by the names of their display classes, such as "reliability" by "ReliabilityDisplay".
 DIAGRAM_OF_DISPLAY = {
-    "".join(word.capitalize() for word in name.split("_")) + "Display": name for name in DIAGRAMS.names()
+    "".join(word.capitalize() for word in name.split("_")) + "Display": name for name in PREDICTION_DIAGRAMS
 }
 
 # These declarations are for type checkers. `__getattr__` creates the classes on first use.

@@ -1,4 +1,4 @@
-"""Draw a calibration diagram of one model or several, or a grid of diagrams."""
+"""Draw a calibration diagram of one model or several, or of a monitor, or a grid of diagrams."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trueodds.diagrams.grid import DiagramGrid
     from trueodds.diagrams.presentation import Presentation
     from trueodds.diagrams.recipe import Recipe
+    from trueodds.monitoring.monitor_report import MonitorReport
 
 
 @typing.overload
@@ -45,15 +46,15 @@ def draw(
     ncols: int | None = None,
     **settings: Any,
 ) -> Diagram | DiagramGrid:
-    """Draw a calibration diagram of one model or several, or a grid of models and diagrams.
+    """Draw a calibration diagram of one model or several, or of a monitor, or a grid of models and diagrams.
 
     Parameters
     ----------
-    data : Predictions, (y_true, y_prob), Source, Tally or mapping
-        Predictions with their outcomes, as in `measure`. A mapping of names to models, such as
-        ``{"before": a, "after": b}``, is drawn by the diagrams that compare models, or in a grid. A grid of one diagram
-        also accepts a mapping of mappings, ``{"model": {"before": a, "after": b}}``, which gives a row per model and a
-        column per inner name, such as a version or a data set.
+    data : Predictions, (y_true, y_prob), Source, Tally, Monitor, MonitorReport or mapping
+        Predictions with their outcomes, as in `measure`; for the diagram `monitor`, a monitor or its report. A mapping
+        of names to models, such as ``{"before": a, "after": b}``, is drawn by the diagrams that compare models, or in a
+        grid. A grid of one diagram also accepts a mapping of mappings, ``{"model": {"before": a, "after": b}}``, which
+        gives a row per model and a column per inner name, such as a version or a data set.
     diagram : str, Recipe or list, default="reliability"
         Name of a diagram (``trueodds list diagrams`` prints them). An instance with its settings is accepted too. A
         list, such as ``["reliability", "corp"]``, gives a grid with a row per model and a column per diagram, which
@@ -91,7 +92,7 @@ def draw(
     ------
     InputError
         As for `measure`. Also TO701 if matplotlib is needed and not installed, TO704 for a simplex or tetrahedron
-        whose lens has another number of outcomes, TO705 for too many models.
+        whose lens has another number of outcomes, TO705 for too many models, and those of `Monitor.report`.
 
     Examples
     --------
@@ -116,6 +117,12 @@ def draw(
         raise InputError("TO203", "ncols is for grids only.", f"ncols={describe(ncols)}", fix)
     presentation = Presentation(title, figsize, dpi, legend)
     recipe = resolve_method(DIAGRAMS, Recipe, diagram, settings)
+    if (report := _report_of(data)) is not None:
+        of_rows = {"lens": lens, "mode": mode, "weight_kind": weight_kind}
+        computed_diagram = replace(_draw_report(recipe, report, of_rows), presentation=presentation)
+        if ax is not None:
+            computed_diagram.draw(ax, figsize=figsize, dpi=dpi)
+        return computed_diagram
     resolved = {name: resolve_all(model, mode, weight_kind) for name, model in _models_by_name(data).items()}
     models = {name: used_rows for name, (_, used_rows) in resolved.items()}
     rows = next(iter(models.values()))
@@ -132,6 +139,25 @@ def draw(
     if ax is not None:
         computed_diagram.draw(ax, figsize=figsize, dpi=dpi)
     return computed_diagram
+
+
+def _report_of(data: Any) -> MonitorReport | None:
+    """Return the report of a monitor, or a report as it is; None for predictions."""
+    from trueodds.monitoring.monitor import Monitor
+    from trueodds.monitoring.monitor_report import MonitorReport
+
+    return data.report() if isinstance(data, Monitor) else data if isinstance(data, MonitorReport) else None
+
+
+def _draw_report(recipe: Recipe, report: MonitorReport, of_rows: Mapping[str, Any]) -> Diagram:
+    """Return the diagram of a report; raise TO205 for a diagram of predictions, and TO203 for arguments on rows."""
+    if not recipe.takes_monitor:
+        problem = f"The diagram {recipe.name} draws predictions, and a monitor keeps none."
+        raise InputError("TO205", problem, "a monitor", "Draw the diagram 'monitor', or pass the predictions.")
+    if given := [name for name, value in of_rows.items() if value is not None]:
+        problem = f"A monitor has no rows, so that {given[0]} does not apply."
+        raise InputError("TO203", problem, f"{given[0]}={describe(of_rows[given[0]])}", f"Omit {given[0]}.")
+    return recipe.draw_report(report)
 
 
 def _draw_grid(

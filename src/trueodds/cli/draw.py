@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,9 +91,13 @@ def draw(
 
     DIAGRAMS.check(diagram, method_settings)
     _check_rotatable(diagram, out, suffix)
-    _check_groups(diagram, columns, needs_groups=DIAGRAMS.load(diagram).needs_groups)
-    per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).accepts_several_models)
-    data = open_models_by_name(files, columns) if per_file else open_data(files, columns)
+    recipe = DIAGRAMS.load(diagram)
+    if recipe.takes_monitor:
+        data = _load_monitor(files, columns, per_file=per_file)
+    else:
+        _check_groups(diagram, columns, needs_groups=recipe.needs_groups)
+        per_file = per_file or (len(files) > 1 and recipe.accepts_several_models)
+        data = open_models_by_name(files, columns) if per_file else open_data(files, columns)
     if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.has_setting(diagram, "n_queries"):
         method_settings = {"n_queries": n_queries} | method_settings  # of records, with those not answered
     result = to.draw(data, diagram, **params, **presentation, **method_settings)
@@ -105,6 +110,18 @@ def draw(
     output.print_text(f"{to_printable(result.summary())}\n{out}")
     for note in result.notes:
         output.print_text(f"  {note_line(note)}")
+
+
+def _load_monitor(files: Sequence[str], columns: Mapping[str, Any], *, per_file: bool) -> Any:
+    """Load the state of a monitor; raise TO603 for several files, and for options of the columns of predictions."""
+    options = ["--each"] if per_file else [f"--{name.replace('_', '-')}" for name in columns]
+    if options or len(files) != 1:
+        problem = "The diagram monitor draws the state of one monitor, which has no columns."
+        got = options[0] if options else f"{len(files)} files"
+        raise InputError("TO603", problem, got, f"Omit {got}." if options else "Draw each file.")
+    from trueodds.monitoring import monitor
+
+    return monitor.load(os.path.expanduser(files[0]))
 
 
 def _check_suffix(diagram: str, out: str) -> str:

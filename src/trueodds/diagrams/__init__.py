@@ -22,6 +22,7 @@ DIAGRAMS = Registry(
         "decision_curve": "trueodds.diagrams.decision_curve:DecisionCurve",
         "comparison": "trueodds.diagrams.comparison:Comparison",
         "groups": "trueodds.diagrams.groups:ForestPlot",
+        "monitor": "trueodds.diagrams.monitor:MonitorStrips",
     },
     synonyms={
         "reliability": (
@@ -36,5 +37,8 @@ DIAGRAMS = Registry(
         "selective_risk": ("aurc", "risk coverage", "risk coverage curve", "accuracy rejection curve"),
     },
 )  # fmt: skip
+
+MONITOR_DIAGRAMS = ("monitor",)  # those of a monitor; all others are of predictions
+PREDICTION_DIAGRAMS = tuple(name for name in DIAGRAMS.names() if name not in MONITOR_DIAGRAMS)
 
 DIAGRAMS.publish(__name__)

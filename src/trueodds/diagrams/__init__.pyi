@@ -9,6 +9,7 @@ from trueodds.diagrams.decision_curve import DecisionCurve as DecisionCurve
 from trueodds.diagrams.groups import ForestPlot as ForestPlot
 from trueodds.diagrams.llo_posterior import LloPosterior as LloPosterior
 from trueodds.diagrams.mcllo_parameters import MclloParameters as MclloParameters
+from trueodds.diagrams.monitor import MonitorStrips as MonitorStrips
 from trueodds.diagrams.murphy import Murphy as Murphy
 from trueodds.diagrams.recalibration_lines import RecalibrationLines as RecalibrationLines
 from trueodds.diagrams.reliability import Reliability as Reliability
@@ -19,6 +20,8 @@ from trueodds.diagrams.tetrahedron import Tetrahedron as Tetrahedron
 from trueodds.diagrams.training import Training as Training
 
 DIAGRAMS: Registry
+MONITOR_DIAGRAMS: tuple[str, ...]
+PREDICTION_DIAGRAMS: tuple[str, ...]
 calibration_belt = CalibrationBelt
 comparison = Comparison
 confidence_histogram = ConfidenceHistogram
@@ -28,6 +31,7 @@ decision_curve = DecisionCurve
 groups = ForestPlot
 llo_posterior = LloPosterior
 mcllo_parameters = MclloParameters
+monitor = MonitorStrips
 murphy = Murphy
 recalibration_lines = RecalibrationLines
 reliability = Reliability

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Never
 
 import numpy as np
 from scipy.special import ndtri
 
 from trueodds.core.errors import InputError
+from trueodds.core.settings import Level
 from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.marks import (
     Boxes,
@@ -24,11 +27,14 @@ from trueodds.diagrams._style.marks import (
     draw_marks,
 )
 from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.recipe import Recipe
 from trueodds.diagrams.table_columns import rows_to_columns, select_part
+from trueodds.lenses.base import Lens
+from trueodds.lenses.view import View
 from trueodds.monitoring.cohorts import Unit, UnitName
 from trueodds.monitoring.monitor_report import CohortRow, MonitorReport
+from trueodds.tallies.tally import Tally
 
-LEVEL = 0.95  # of the interval of O:E of each cohort
 OPEN_COLOR = "#C9CDD2"
 _SECONDS_PER_DAY = 86_400
 # Titles of the strips, for wide and for narrow axes.
@@ -42,13 +48,124 @@ _GAP = 0.34  # inches between the strips, with room for a title
 _POINTS_PER_INCH = 15  # number of cohorts per inch from which on their marks are small
 
 
+@dataclass(frozen=True)
+class MonitorStrips(Recipe):
+    r"""Observed against expected events, the evidence, and the rows of each cohort of a monitor, over time.
+
+    It draws a `trueodds.Monitor` or its report, not predictions: ``draw(monitor, "monitor")``.
+
+    Parameters
+    ----------
+    level : float, default=0.95
+        Confidence level of the interval of each cohort.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting; TO205 for predictions; TO108 for a monitor without rows.
+
+    Notes
+    -----
+    The upper strip shows O:E, :math:`\sum y_i / \sum p_i`, of the labeled rows of each judged cohort, with a normal
+    interval, for which the sum of the outcomes has the variance :math:`\sum p_i (1 - p_i)`. Of several classes it
+    shows the one with the largest evidence of an alarm, else the first one. Cohorts whose interval excludes 1 are
+    orange: of calibrated cohorts these are 5 %, which is no alarm. The middle strip shows the e-value on a logarithmic
+    scale, which begins at 1 in every epoch, and the dashed line :math:`1/\alpha` that raises an alarm. The lower strip
+    shows the number of rows, in gray for cohorts whose horizon has not passed. Alarm, onset with its region, and resets
+    are marked in all strips.
+
+    Columns of ``table``: ``view part cohort last cohorts start end epoch rows unlabeled observed expected ratio low
+    high log10_evidence``, with a row for each cohort; ``start`` and ``end`` are days since 1970, or integers.
+
+    Cost: that of the report, which does not depend on the number of rows.
+
+    References
+    ----------
+    .. [1] Ramdas, Grünwald, Vovk & Shafer (2023), on e-values.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> preds = to.Predictions([0, 1] * 50, [0.2, 0.7] * 50)
+    >>> monitor = to.Monitor(horizon=0, unit="integer").update(preds, [1] * 50 + [2] * 50, as_of=3)
+    >>> to.draw(monitor, "monitor").table["ratio"].round(3).tolist()
+    [1.111, 1.111]
+    """
+
+    name: ClassVar[str] = "monitor"
+    takes_monitor: ClassVar[bool] = True
+    level: Level = 0.95
+
+    def __call__(self, views: Sequence[View], rng: int | np.random.Generator = 0) -> Never:
+        """Raise an error, because views have no cohorts."""
+        raise _no_monitor_error("views")
+
+    def draw_models(
+        self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
+    ) -> Never:
+        """Raise an error, because predictions have no cohorts."""
+        raise _no_monitor_error(type(next(iter(models.values()))).__name__)
+
+    def draw_report(self, report: MonitorReport) -> MonitorPlot:
+        """Return the diagram of the report of a monitor.
+
+        Raises
+        ------
+        InputError
+            TO108 if the monitor has no rows.
+        """
+        if not report.cohorts:
+            raise InputError(
+                "TO108", "A monitor without rows has no diagram.", "no cohorts", "Update it with predictions."
+            )
+        unit: UnitName = report.settings["unit"]
+        table = rows_to_columns([_table_row(row, unit, self.level) for row in report.cohorts])
+        onset = report.onset
+        alarm = report.status.alarm_cohort
+        aside = "no alarm" if not report.alarm else "alarm" if onset is None else f"alarm, since {onset.since}"
+        panel = {
+            "view": "all",
+            "title": "all rows",
+            "aside": aside,
+            "finding": report.describe().partition("\n")[0],
+            "n": sum(row.rows for row in report.cohorts),
+            "alarm": np.nan if alarm is None else _ends(alarm, alarm, unit)[1],
+            "onset": np.nan if onset is None else _ends(onset.since, onset.since, unit)[0],
+            "earliest": np.nan if onset is None else _ends(onset.earliest, onset.earliest, unit)[0],
+            "latest": np.nan if onset is None else _ends(onset.latest, onset.latest, unit)[1],
+        }
+        return MonitorPlot(
+            name=self.name,
+            lens=view_of_cohorts(report),
+            table=table,
+            panels=rows_to_columns([panel]),
+            settings={**report.settings, "level": self.level},
+            notes=report.notes,
+        )
+
+
+def _no_monitor_error(got: str) -> InputError:
+    return InputError(
+        "TO205",
+        "The diagram monitor draws a Monitor or its report.",
+        got,
+        "Give the predictions to a Monitor first: ⟨to.Monitor().update(preds, time)⟩.",
+    )
+
+
+def draw_report(report: MonitorReport) -> MonitorPlot:
+    """Return the diagram of the report of a monitor; raise TO108 if the monitor has no rows."""
+    return MonitorStrips().draw_report(report)
+
+
 class MonitorPlot(Diagram):
     """Three strips with a common axis of time: O:E of each cohort, the e-value, and the number of rows."""
 
     question = "Are the probabilities still true?"
     labels = "", ""
-    layers = ("intervals", "onset", "alarm", "resets", "open")
+    layers = ("points", "intervals", "onset", "alarm", "resets", "open")
     figure_size = (6.4, 5.2)
+    label_width = 0.5
     row_noun = "cohorts"
     has_inset_axes = True
 
@@ -90,8 +207,8 @@ class MonitorPlot(Diagram):
         else:
             opened = select_part(rows, "open")
             for part, layer, color, label in (
-                (judged, "", styling.STRIP_COLOR, "rows of judged cohorts"),
-                (opened, "open", OPEN_COLOR, "rows of open cohorts"),
+                (judged, "", styling.STRIP_COLOR, ""),
+                (opened, "open", OPEN_COLOR, "open cohorts"),
             ):
                 height = part["rows"] / part["cohorts"]
                 style: dict[str, Any] = {"facecolor": color, "edgecolor": "none", "label": label, "layer": layer}
@@ -104,7 +221,7 @@ class MonitorPlot(Diagram):
         is_dense = len(x) > _POINTS_PER_INCH * size.width
         marks: list[Mark] = [HLine(1.0, color=styling.MUTED_COLOR, linewidth=0.9, zorder=1, name="one")]
         for mask, color, bar_color, label in (
-            (~is_off, styling.INSIDE_COLOR, styling.INSIDE_BAR_COLOR, "interval includes 1"),
+            (~is_off, styling.INSIDE_COLOR, styling.INSIDE_BAR_COLOR, ""),
             (is_off, styling.OUTSIDE_COLOR, styling.OUTSIDE_BAR_COLOR, f"{self.level_text} interval excludes 1"),
         ):
             bars: dict[str, Any] = {"color": bar_color, "linewidth": 1.0 if is_dense else 1.8, "zorder": 2}
@@ -112,7 +229,7 @@ class MonitorPlot(Diagram):
                 Segments(x[mask], x[mask], judged["low"][mask], judged["high"][mask], layer="intervals", **bars),
                 Points(
                     x[mask], judged["ratio"][mask], color=color, marker="o", markersize=2.0 if is_dense else 3.4,
-                    zorder=3, label=label, name="ratio", key={"markersize": 4.5},
+                    zorder=3, label=label, layer="points", name="ratios", key={"markersize": 4.5},
                 ),
             ]  # fmt: skip
         return marks
@@ -126,13 +243,13 @@ class MonitorPlot(Diagram):
             "linestyle": (0, (4, 2)),
             "linewidth": 1.1,
         }
-        marks: list[Mark] = [HLine(alarm, label=text, name="threshold", zorder=2, **dashed)]
+        marks: list[Mark] = [HLine(alarm, label=text, layer="alarm", name="threshold", zorder=2, **dashed)]
         for epoch in np.unique(judged["epoch"]):
             is_in_epoch = judged["epoch"] == epoch
             values = judged["log10_evidence"][is_in_epoch]
             marks.append(
                 Line(judged["end"][is_in_epoch], values, color=styling.INSIDE_COLOR, linewidth=1.6, zorder=3,
-                     marker="o" if len(values) < 2 else "", markersize=3, label="e-value", name="evidence"),
+                     marker="o" if len(values) < 2 else "", markersize=3, name="evidence"),
             )  # fmt: skip
         return marks
 
@@ -155,7 +272,7 @@ class MonitorPlot(Diagram):
             VLine(moments["alarm"], color=styling.OUTSIDE_COLOR, linewidth=1.4, zorder=2.6, layer="alarm",
                   label="alarm"),
             VLine(moments["onset"], layer="onset", label="onset", name="onset", zorder=2.5, **onset),
-            VBand(moments["earliest"], moments["latest"], label="region of the onset", name="onset_region", **region),
+            VBand(moments["earliest"], moments["latest"], label="onset region", name="onset_region", **region),
             VLine(resets or np.nan, label="reset", layer="resets", **style),
         ]  # fmt: skip
 
@@ -171,6 +288,10 @@ class MonitorPlot(Diagram):
         max_width = styling.POINTS_PER_INCH * width
         style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": styling.TEXT_COLOR}
         title, short = _PART_TITLES[name]
+        of_rows = f" of {self.lens.removeprefix('class:')}" if "class" in self.lens else ""
+        of_rows += ", all rows" if self.settings["group"] else ""
+        if name == "ratio" and of_rows:
+            title, short = f"{title}{of_rows}", f"O:E{of_rows}"
         if styling.text_width(title, size + 0.5, "bold") > 0.95 * max_width:
             title = styling.shorten_text(short, max_width, size + 0.5, "bold")
         ax.set_title(title, loc="left", pad=3, **style)
@@ -183,7 +304,7 @@ class MonitorPlot(Diagram):
             ax.xaxis.set_major_locator(date_tools.AutoDateLocator(minticks=2, maxticks=max(3, min(n_ticks, 7))))
             ax.xaxis.set_major_formatter(date_tools.DateFormatter("%Y-%m-%d %H:%M" if last - first < 3 else "%Y-%m-%d"))
             styling.align_outer_labels(ax)
-        ax.yaxis.set_major_locator(MaxNLocator(4 if height > 0.8 else 2, integer=name != "ratio"))
+        ax.yaxis.set_major_locator(MaxNLocator(4 if height > 0.8 else 2, integer=name != "ratio", steps=[1, 2, 5, 10]))
         judged = select_part(rows, "judged")
         if name == "ratio":
             ax.set_ylim(*_ratio_limits(judged))
@@ -197,50 +318,22 @@ class MonitorPlot(Diagram):
             ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
-def draw_report(report: MonitorReport) -> MonitorPlot:
-    """Return the diagram of the report of a monitor.
-
-    Raises
-    ------
-    InputError
-        TO108 if the monitor has no rows.
-    """
-    if not report.cohorts:
-        raise InputError("TO108", "A monitor without rows has no diagram.", "no cohorts", "Update it with predictions.")
-    unit: UnitName = report.settings["unit"]
-    table = rows_to_columns([_table_row(row, unit) for row in report.cohorts])
-    onset = report.onset
-    alarm = report.status.alarm_cohort
-    view = onset.view if onset is not None else next((part.view for part in report.contributions), "all")
-    aside = "no alarm" if not report.alarm else "alarm" if onset is None else f"alarm, since {onset.since}"
-    panel = {
-        "view": "all",
-        "title": "all rows",
-        "aside": aside,
-        "finding": report.describe().partition("\n")[0],
-        "n": sum(row.rows for row in report.cohorts),
-        "alarm": np.nan if alarm is None else _ends(alarm, alarm, unit)[1],
-        "onset": np.nan if onset is None else _ends(onset.since, onset.since, unit)[0],
-        "earliest": np.nan if onset is None else _ends(onset.earliest, onset.earliest, unit)[0],
-        "latest": np.nan if onset is None else _ends(onset.latest, onset.latest, unit)[1],
-    }
-    return MonitorPlot(
-        name="monitor",
-        lens=view,
-        table=table,
-        panels=rows_to_columns([panel]),
-        settings={**report.settings, "level": LEVEL},
-        notes=report.notes,
-    )
+def view_of_cohorts(report: MonitorReport) -> str:
+    """Return the view of the table of cohorts: that with the largest evidence of an alarm, else the first one."""
+    views = [part.view for part in report.contributions]
+    is_of_evidence = report.alarm and report.status.max_log_evidence >= -np.log(report.settings["alpha"])
+    if not views or (len({*views}) > 1 and not is_of_evidence):
+        return "first class" if views else "all"
+    return views[0]
 
 
-def _table_row(row: CohortRow, unit: UnitName) -> dict[str, Any]:
+def _table_row(row: CohortRow, unit: UnitName, level: float) -> dict[str, Any]:
     """Return a cohort with O:E, its interval under a fixed expectation, and its ends in days since 1970."""
     start, end = _ends(row.cohort, row.last, unit)
     ratio = width = np.nan
     if row.expected > 0:
         ratio = row.observed / row.expected
-        width = float(ndtri((1 + LEVEL) / 2)) * np.sqrt(row.variance) / row.expected
+        width = float(ndtri((1 + level) / 2)) * np.sqrt(row.variance) / row.expected
     return {
         "view": "all",
         "part": row.status,

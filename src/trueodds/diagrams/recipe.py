@@ -22,6 +22,7 @@ from trueodds.diagrams.base import Diagram
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.view import View
+from trueodds.monitoring.monitor_report import MonitorReport
 from trueodds.tallies.tally import Tally, lens_views
 
 MIN_BAND_DRAWS = 99  # fewer draws do not determine the quantiles of a band
@@ -45,6 +46,7 @@ class Recipe(Settings):
     accepts_joint_views: ClassVar[bool] = False  # whether a view may hold a vector per row
     supports_clusters: ClassVar[bool] = False  # whether its intervals resample whole clusters
     needs_groups: ClassVar[bool] = False  # whether it draws the groups of the rows
+    takes_monitor: ClassVar[bool] = False  # whether it draws a monitor instead of predictions
     random_columns: ClassVar[tuple[str, ...]] = ()  # columns that depend on random draws, and so on the order of rows
     count_columns: ClassVar[tuple[str, ...]] = ("n",)  # columns in which a weight of two differs from two rows
     exemptions: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
@@ -89,6 +91,10 @@ class Recipe(Settings):
             )
         (data,) = models.values()
         return self(lens_views(data, lens), rng)
+
+    def draw_report(self, report: MonitorReport) -> Diagram:
+        """Compute the diagram of the report of a monitor."""
+        raise NotImplementedError
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram. A diagram without random draws ignores `rng`."""

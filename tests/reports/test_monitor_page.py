@@ -53,3 +53,17 @@ def test_the_page_is_small_and_loads_nothing(report: MonitorReport) -> None:
 
 def test_a_page_before_any_judgment_says_so() -> None:
     assert "Nothing judged yet" in to.Monitor().report().to_html()
+
+
+def test_the_page_of_several_classes_names_the_one_that_it_is_about() -> None:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 4000)
+    cohort = np.arange(4000) // 200
+    label = np.array(["a", "b", "c"])[(P.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1)]
+    for labels, name in ((label, "the first class"), (np.where((cohort > 9) & (label == "a"), "b", label), "")):
+        report = to.Monitor(0, "integer").update(to.Predictions(labels, P, classes=list("abc")), cohort, 20).report()
+        page = report.to_html()
+        about = name or report.contributions[0].view.removeprefix("class:")
+        assert f"observed − predicted, {about} " in page
+        assert f"The events are those of {about}." in page
+        assert re.search(r"\b\d+\.\d\u00a0% of the rows moved", page)  # no further decimals

@@ -323,7 +323,7 @@ def view_of_cohorts(report: MonitorReport) -> str:
     views = [part.view for part in report.contributions]
     is_of_evidence = report.alarm and report.status.max_log_evidence >= -np.log(report.settings["alpha"])
     if not views or (len({*views}) > 1 and not is_of_evidence):
-        return "first class" if views else "all"
+        return "the first class" if views else "all"
     return views[0]
 
 

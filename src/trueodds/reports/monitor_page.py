@@ -10,15 +10,17 @@ from typing import Any
 import trueodds
 from trueodds.core import json_files
 from trueodds.core.errors import describe
-from trueodds.core.formatting import format_number, format_percent_in_text
+from trueodds.core.formatting import format_number, format_percent_in_text, with_minus_signs
 from trueodds.core.printable import printable_tree, to_printable
 from trueodds.core.table import Column, Table
+from trueodds.diagrams.monitor import view_of_cohorts
 from trueodds.monitoring.monitor_report import CohortRow, MonitorReport
 from trueodds.reports.html.figures import Picture, svg_data_uri
 from trueodds.reports.html.rendering import render_page
 from trueodds.reports.provenance import program_versions, version_rows
 
 MIN_SHARE = 0.001  # share of the evidence below which a part is not listed
+PICTURE_SIZE = 4.4, 4.8  # inches, so that its letters are legible on a telephone
 MAX_COHORTS = 60  # number of the latest judged cohorts, and of open ones, in the tables
 
 
@@ -33,7 +35,7 @@ def monitor_page(report: MonitorReport, path: str | os.PathLike[str] | None = No
     state = "alarm" if report.alarm else "no alarm" if report.status.judged else "nothing judged yet"
     picture = None
     if report.cohorts:
-        diagram = report.draw().present(title=False)
+        diagram = report.draw().present(title=False, figsize=PICTURE_SIZE)
         alt = to_printable(f"Cohorts over time. {lines[0]}")
         picture = Picture(source=svg_data_uri(diagram.svg()), alt=alt)
     advice = report.advice
@@ -77,7 +79,10 @@ def _facts(report: MonitorReport) -> list[dict[str, str]]:
     if (error := report.error) is not None:
         low, high = error.interval.low, error.interval.high
         remark = f"{format_percent_in_text(error.interval.level)} interval {low:+.2%} to {high:+.2%}"
-        facts.append({"label": "observed − predicted", "value": f"{error.value:+.2%}", "remark": remark, "tone": tone})
+        value, remark = map(with_minus_signs, (f"{error.value:+.2%}", remark))
+        facts.append(
+            {"label": f"observed − predicted{_rows_of_error(report)}", "value": value, "remark": remark, "tone": tone}
+        )
         if not math.isnan(error.o_e):
             ends = error.o_e_interval
             remark = f"{ends.low:.2f} to {ends.high:.2f}"
@@ -86,6 +91,13 @@ def _facts(report: MonitorReport) -> list[dict[str, str]]:
     facts.append({"label": "open cohorts", "value": f"{status.open:,}", "remark": remark, "tone": ""})
     facts.append({"label": "judged cohorts", "value": f"{status.judged:,}", "remark": "in this epoch", "tone": ""})
     return [{name: to_printable(text) for name, text in fact.items()} for fact in facts]
+
+
+def _rows_of_error(report: MonitorReport) -> str:
+    """Return the class and the group that the error is about, after a comma; nothing if it is about all rows."""
+    group = report.onset.group if report.onset is not None else None
+    view = view_of_cohorts(report).removeprefix("class:")
+    return "".join(f", {name}" for name in (view, group) if name not in ("positive", "confidence", "all", None))
 
 
 def _tables(report: MonitorReport) -> dict[str, Table]:
@@ -99,6 +111,8 @@ def _tables(report: MonitorReport) -> dict[str, Table]:
             Column("direction", [part.direction for part in parts], "text"),
             Column("share", [f"{part.share:.1%}" for part in parts], "text"),
         ),
+        "A level concerns all probabilities, a slope whether they are too extreme, scores a range of them, and cells"
+        " several ranges. The rest of the e-value is kept for drifts that begin later.",
     )
     tables = {"contributions": contributions}
     if (drift := report.drift) is not None:
@@ -109,14 +123,16 @@ def _tables(report: MonitorReport) -> dict[str, Table]:
                 Column("rows", [round(drift.rows_before), round(drift.rows_now)], "count"),
                 Column("mean prediction", [f"{drift.mean_before:.2%}", f"{drift.mean_now:.2%}"], "text"),
             ),
-            f"{format_percent_in_text(drift.distance)} of the rows moved to other scores. This is no error by itself.",
+            f"{100 * drift.distance:.1f} % of the rows moved to other scores. This is no error by itself.",
         )
     tables["open"] = _cohort_table("Open cohorts", report.open_cohorts[::-1])
-    tables["judged"] = _cohort_table("Judged cohorts", report.judged_cohorts[::-1])
+    view = view_of_cohorts(report)
+    events = f" The events are those of {to_printable(view.removeprefix('class:'))}." if "class" in view else ""
+    tables["judged"] = _cohort_table("Judged cohorts", report.judged_cohorts[::-1], events)
     return tables
 
 
-def _cohort_table(title: str, rows: Sequence[CohortRow]) -> Table:
+def _cohort_table(title: str, rows: Sequence[CohortRow], remark: str = "") -> Table:
     """Return the table of cohorts, the latest first."""
     names = [row.cohort if row.cohorts == 1 else f"{row.cohort} to {row.last}" for row in rows]
     columns = [
@@ -128,9 +144,9 @@ def _cohort_table(title: str, rows: Sequence[CohortRow]) -> Table:
         columns += [
             Column("observed", [row.observed for row in rows]),
             Column("expected", [row.expected for row in rows]),
-            Column("log e-value", [row.log_evidence for row in rows]),
+            Column("log e-value", [f"{row.log_evidence:.2f}" for row in rows], "text"),
         ]
-    return Table(title, tuple(columns), "The latest first.").head(MAX_COHORTS)
+    return Table(title, tuple(columns), f"The latest first.{remark}").head(MAX_COHORTS)
 
 
 def _settings_rows(report: MonitorReport) -> list[tuple[str, str]]:

@@ -24,8 +24,8 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 474,
-    "lines of code": 69_420,
-    "lines of docstrings": 23_610,
+    "lines of code": 69_504,
+    "lines of docstrings": 23_653,
     "modules under 60 lines of code": 81,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 69,

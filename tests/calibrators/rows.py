@@ -8,8 +8,14 @@ import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
 
+# Calibrators of groups, with the setting by which they need no groups, and have only what applies to all rows.
+GROUP_SETTINGS: dict[str, dict[str, Any]] = {"group_shift": {"columns": ()}}
 # What a member must be told before it can be fitted to a handful of rows.
-REQUIRED_SETTINGS: dict[str, dict[str, Any]] = {"boldness": {"posterior": 0.5}, "prior_shift": {"priors": "uniform"}}
+REQUIRED_SETTINGS: dict[str, dict[str, Any]] = {
+    "boldness": {"posterior": 0.5},
+    **GROUP_SETTINGS,
+    "prior_shift": {"priors": "uniform"},
+}
 # Settings with which maps have a formula for PyTorch and ONNX, where those by default have none.
 FORMULA_SETTINGS: dict[str, dict[str, Any]] = {"evidential": {"output": "point"}}
 

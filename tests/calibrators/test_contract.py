@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 import trueodds.calibrators
+from tests.calibrators.rows import GROUP_SETTINGS
 from trueodds.calibrators import CALIBRATORS, PriorShift, RecalibratedClassifier
 
 # What the checks feed to a bare calibrator is made for models of any features.
@@ -83,6 +84,8 @@ def made(name):
     of = getattr(trueodds.calibrators, trueodds.calibrators.class_name(name))
     if name == "prior_shift":
         return of(target=np.array([0.3, 0.6, 0.8]))
+    if name in GROUP_SETTINGS:
+        return of(**GROUP_SETTINGS[name])
     return of(posterior=0.5) if name == "boldness" else of()  # a handful of rows makes nothing more probable
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from tests.calibrators.rows import GROUP_SETTINGS
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.cross_validation import row_losses
 from trueodds.calibrators.llo import LloMap
@@ -42,7 +43,7 @@ def test_exact_zeros_and_ones_do_no_harm(method, k):
     P, y = forest(k)
     assert ((P == 0) & np.eye(k, dtype=bool)[y]).any()
     assert (P == 1).any()
-    Q = to.fit(to.Predictions(y, P), method).predict_proba(P)
+    Q = to.fit(to.Predictions(y, P), method, **GROUP_SETTINGS.get(method, {})).predict_proba(P)
     assert np.isfinite(Q).all()
     assert Q.sum(axis=1) == pytest.approx(1)
     assert loss(Q, y) <= loss(P, y) + (LINES_LOSE if method in LINES else 1e-3)
@@ -51,7 +52,7 @@ def test_exact_zeros_and_ones_do_no_harm(method, k):
 @pytest.mark.parametrize(("method", "k"), [case for case in CASES if case[0] != "auto"])
 def test_a_map_that_keeps_an_infinite_log_loss_says_so(method, k):
     P, y = forest(k, n=300)
-    calibrator = to.fit(to.Predictions(y, P), method)
+    calibrator = to.fit(to.Predictions(y, P), method, **GROUP_SETTINGS.get(method, {}))
     Q = calibrator.predict_proba(P)
     texts = [note.text for note in calibrator.notes if note.code == "TN505"]
     assert bool(texts) == (Q == 0).any()
@@ -113,7 +114,8 @@ def test_a_tiny_probability_of_an_observed_class_is_fitted(method):
     P[np.arange(200), y] = 0.8
     for p in (1e-320, 1e-160, 1e-100):
         P[0] = [p, *[1 / (k - 1)] * (k - 1)]
-        assert np.isfinite(to.fit(to.Predictions(y, P), method).predict_proba(P)).all()
+        fitted = to.fit(to.Predictions(y, P), method, **GROUP_SETTINGS.get(method, {}))
+        assert np.isfinite(fitted.predict_proba(P)).all()
 
 
 @pytest.mark.slow

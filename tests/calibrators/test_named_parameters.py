@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.calibrators.rows import draw_predictions
+from tests.calibrators.rows import GROUP_SETTINGS, draw_predictions
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 
@@ -73,7 +73,7 @@ WITHOUT_FORMULA = {
 @pytest.mark.parametrize("name", [name for name in CALIBRATORS.names() if name != "auto"])
 def test_every_formula_has_its_parameters_as_attributes_in_the_json_and_in_the_frame(name):
     two_classes = CALIBRATORS.load(name).two_classes
-    settings = {"priors": [0.2, 0.3, 0.5]} if name == "prior_shift" else {}
+    settings = {"priors": [0.2, 0.3, 0.5]} if name == "prior_shift" else GROUP_SETTINGS.get(name, {})
     fitted = to.fit(*((Y_TWO, P_TWO) if two_classes else (Y, P)), name, **settings)
     parameters, frame = fitted.parameters, fitted.frame()
     assert (not parameters) == (name in WITHOUT_FORMULA)

@@ -52,7 +52,9 @@ def saved(calibration_map):
 
 def entries(value, path=()):
     """The path and the value of every entry; of lists, of the first and the last."""
-    keys = value if isinstance(value, dict) else sorted({0, len(value) - 1} - {-1}) if isinstance(value, list) else ()
+    keys = (
+        value if isinstance(value, dict) else sorted({0, len(value) - 1}) if isinstance(value, list) and value else ()
+    )
     for key in keys:
         yield (*path, key), value[key]
         yield from entries(value[key], (*path, key))

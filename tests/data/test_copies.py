@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import trueodds as to
+from tests.calibrators.rows import GROUP_SETTINGS
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
@@ -187,7 +188,7 @@ FITTED_TO_ROWS = [n for n in CALIBRATORS.names() if n != "auto" and not CALIBRAT
 def test_a_fitted_calibrator_keeps_no_array_of_the_caller(method: str) -> None:
     arrays = input_arrays()
     arrays["P"] = np.column_stack([1 - arrays["p"], arrays["p"]])
-    calibrator = to.fit(arrays["right"], arrays["P"], method)
+    calibrator = to.fit(arrays["right"], arrays["P"], method, **GROUP_SETTINGS.get(method, {}))
     before, rows = str(calibrator.to_dict()), np.array([[0.3, 0.7], [0.9, 0.1]])
     recalibrated = calibrator.predict_proba(rows)
     arrays["P"][...], arrays["right"][...] = 9, 9

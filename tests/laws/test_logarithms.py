@@ -9,6 +9,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, logit
 
 import trueodds as to
+from tests.calibrators.rows import GROUP_SETTINGS
 from trueodds.calibrators import CALIBRATORS
 from trueodds.data.log_probabilities import log_softmax
 from trueodds.data.predictions import Predictions
@@ -143,7 +144,9 @@ def test_a_fit_to_logits_is_the_fit_to_their_probabilities_where_none_underflows
         return
     y, z = overflowing(k)
     preds = Predictions.from_logits(y, z / 250)
-    of_logits, of_columns = to.fit(preds, name), to.fit(Predictions(y, preds.P), name)
+    of_logits, of_columns = (
+        to.fit(rows, name, **GROUP_SETTINGS.get(name, {})) for rows in (preds, Predictions(y, preds.P))
+    )
     expected = of_columns.predict_proba(preds.P)
     np.testing.assert_allclose(of_logits.predict_proba(z / 250, logits=True), expected, atol=1e-9)
     np.testing.assert_allclose(of_logits.predict_proba(preds), expected, atol=1e-9)
@@ -190,7 +193,7 @@ def test_a_probability_above_1_by_rounding_leaves_every_fit_finite(name):
         return  # it is told the frequencies to expect
     p = np.array([np.nextafter(np.float32(1), np.float32(2)), 0.3, 0.2, 0.8] * 10, dtype=np.float32)
     y = np.array([1, 0, 0, 1] * 8 + [0, 1, 1, 0] * 2)
-    q = to.fit(Predictions(y, p), name).predict_proba(p)
+    q = to.fit(Predictions(y, p), name, **GROUP_SETTINGS.get(name, {})).predict_proba(p)
     assert np.isfinite(q).all()
     assert q.min() >= 0
 

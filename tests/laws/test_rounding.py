@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from tests.calibrators.rows import GROUP_SETTINGS
 from trueodds.calibrators import CALIBRATORS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
@@ -59,6 +60,6 @@ def test_a_verdict_changes_by_no_more_than_the_last_digit(name):
 def test_a_recalibration_changes_by_no_more_than_the_last_digit(name):
     two = CALIBRATORS.load(name).two_classes
     one, other = pair(2 if two else CLASSES)
-    options = {"target": one.P[::2]} if name == "prior_shift" else {}
+    options = {"target": one.P[::2]} if name == "prior_shift" else GROUP_SETTINGS.get(name, {})
     a, b = (to.fit(preds, name, **options) for preds in (one, other))
     assert b.predict_proba(other.P) == pytest.approx(a.predict_proba(one.P), **SAME)

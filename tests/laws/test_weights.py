@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
+from tests.calibrators.rows import REQUIRED_SETTINGS
 from trueodds import InputError, Predictions
 from trueodds.api.by_group import by_group
 from trueodds.calibrators import CALIBRATORS
@@ -98,7 +99,7 @@ def test_a_test_reads_the_ratios_of_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CALIBRATORS.names() if name not in ("auto", "evidential")])
 def test_a_calibrator_reads_the_ratios_of_weights(name: str) -> None:
-    at, own = np.linspace(0.05, 0.95, 7), {"priors": "uniform"} if name == "prior_shift" else {}
+    at, own = np.linspace(0.05, 0.95, 7), REQUIRED_SETTINGS.get(name, {}) if name != "boldness" else {}
 
     def mapped(preds: Predictions) -> Any:
         return to.fit(preds, name, **own).predict_proba(at if preds.k == 2 else P[:7]).tolist()

@@ -27,6 +27,20 @@ class TopVsAll(Calibrator):
 class Shift(Calibrator):
     def __init__(self, *, min_prob: Any = ..., classes: Any = ..., logits: Any = ...) -> None: ...
 
+class GroupShift(Calibrator):
+    def __init__(
+        self,
+        *,
+        columns: Any = ...,
+        crossings: Any = ...,
+        confirm: Any = ...,
+        alpha: Any = ...,
+        min_prob: Any = ...,
+        rng: Any = ...,
+        classes: Any = ...,
+        logits: Any = ...,
+    ) -> None: ...
+
 class BiasCorrectedTemperature(Calibrator):
     def __init__(self, *, min_prob: Any = ..., classes: Any = ..., logits: Any = ...) -> None: ...
 
@@ -177,6 +191,7 @@ temperature = Temperature
 ensemble_temperature = EnsembleTemperature
 top_vs_all = TopVsAll
 shift = Shift
+group_shift = GroupShift
 bias_corrected_temperature = BiasCorrectedTemperature
 llo = LLO
 platt = Platt

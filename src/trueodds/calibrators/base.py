@@ -22,6 +22,7 @@ from trueodds.calibrators.saved_parameters import FrozenDataclass, Saved
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
 from trueodds.lenses.view import View
 
 MIN_ROWS_PER_CURVE = 2  # rows per class below which `auto` does not try a curve for each class
@@ -59,6 +60,7 @@ class MapTraits:
     logits: bool = False  # whether `apply` takes logits instead of probabilities
     takes_logs: ClassVar[bool] = False  # whether `apply` takes log-probabilities too, which do not underflow
     one_vs_rest: ClassVar[bool] = False  # whether each of more than two classes has a curve of its own
+    required_columns: tuple[str, ...] = ()  # of the rows, beside the probabilities, which `apply` needs
     symbols: ClassVar[Mapping[str, str]] = {}  # attribute (a path) of each parameter, by its symbol in the literature
 
 
@@ -122,6 +124,7 @@ class CalibratorSpec(FrozenDataclass, Settings, ABC):
     takes_logs: ClassVar[bool] = False  # whether P may be log-probabilities, which logits give without underflow
     exemptions: ClassVar[Mapping[str, str]] = {}  # general tests that cannot apply, and why
     example_settings: ClassVar[str] = ""  # of the example of its scikit-learn class, if defaults are not enough
+    example_columns: ClassVar[str] = ""  # name of a column in that example, if the calibrator reads columns of the rows
 
     def __init_subclass__(cls, *, eq: bool = True, **more: Any) -> None:
         super().__init_subclass__(eq=eq, **more)
@@ -163,6 +166,10 @@ class CalibratorSpec(FrozenDataclass, Settings, ABC):
     def unit_free(self) -> CalibratorSpec:
         """The calibrator for scores of an arbitrary unit, such as margins, if its settings have to change for them."""
         return self
+
+    def with_columns(self, P: Any, preds: Predictions) -> Any:
+        """The rows as `fit` takes them: the probabilities P (n, K), with other columns if the calibrator reads any."""
+        return P
 
     def with_class_numbers(self, classes: Sequence[Any]) -> CalibratorSpec:
         """The calibrator for these class names, with numbers instead of names in its settings."""

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 import trueodds
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities
+from trueodds.calibrators._groups.rows_with_columns import RowsWithColumns, select_columns
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.calibrator_predictions import (
     add_note,
@@ -46,9 +47,11 @@ from trueodds.core.signatures import checks_arguments
 from trueodds.core.table import to_data_frame
 from trueodds.core.typing import Array
 from trueodds.data import arrays
+from trueodds.data.prediction_arrays import Groups
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_logits, prob_columns, softmax
 from trueodds.data.remedies import restate_own_arguments
+from trueodds.data.weights import check_groups
 from trueodds.tallies.batch_fingerprints import BatchFingerprints
 
 
@@ -153,7 +156,12 @@ class FittedCalibrator(Result):
 
     @checks_arguments
     def predict_proba(
-        self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
+        self,
+        y_prob: ArrayLike | Predictions,
+        *,
+        logits: bool = False,
+        sum_tolerance: float | None = None,
+        group: ArrayLike | Groups | None = None,
     ) -> Array:
         """Recalibrate predicted probabilities.
 
@@ -167,6 +175,8 @@ class FittedCalibrator(Result):
             Whether `y_prob` holds logits or log-probabilities. A map that was fitted on logits accepts nothing else.
         sum_tolerance : float, optional
             Largest deviation of a row's sum from 1, as for `Predictions`.
+        group : array-like of shape (n,) or mapping of name to array-like, optional
+            Group columns of the rows, which a calibrator of groups needs; `Predictions` have them.
 
         Returns
         -------
@@ -176,20 +186,25 @@ class FittedCalibrator(Result):
         Raises
         ------
         InputError
-            TO501 for other classes; TO101 to TO104 and TO108 for invalid values, as for `Predictions`; TO509 for
-            probabilities where logits are needed.
+            TO501 for other classes; TO101 to TO104, TO108 and TO112 for invalid values, as for `Predictions`; TO509 for
+            probabilities where logits are needed; TO516 if a column is missing that the calibrator needs.
         """
-        return self.calibration_map.apply(self._to_map_input(y_prob, logits, sum_tolerance))
+        return self.calibration_map.apply(self._to_map_input(y_prob, logits, sum_tolerance, group))
 
     @checks_arguments
     def predict(
-        self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
+        self,
+        y_prob: ArrayLike | Predictions,
+        *,
+        logits: bool = False,
+        sum_tolerance: float | None = None,
+        group: ArrayLike | Groups | None = None,
     ) -> Array:
         """Predict the most probable class of each row after recalibration.
 
         Parameters
         ----------
-        y_prob, logits, sum_tolerance
+        y_prob, logits, sum_tolerance, group
             As for `predict_proba`, with the same errors.
 
         Returns
@@ -197,12 +212,17 @@ class FittedCalibrator(Result):
         ndarray of shape (n,)
             Names of the classes; the first one where several are equally probable.
         """
-        q = self.predict_proba(y_prob, logits=logits, sum_tolerance=sum_tolerance)
+        q = self.predict_proba(y_prob, logits=logits, sum_tolerance=sum_tolerance, group=group)
         return class_names_array(self.classes)[q.argmax(axis=1)]
 
     @checks_arguments
     def predict_interval(
-        self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
+        self,
+        y_prob: ArrayLike | Predictions,
+        *,
+        logits: bool = False,
+        sum_tolerance: float | None = None,
+        group: ArrayLike | Groups | None = None,
     ) -> tuple[Array, Array]:
         """Compute the interval of each recalibrated probability, for calibrators that provide one.
 
@@ -210,7 +230,7 @@ class FittedCalibrator(Result):
 
         Parameters
         ----------
-        y_prob, logits, sum_tolerance
+        y_prob, logits, sum_tolerance, group
             As for `predict_proba`, with the same errors.
 
         Returns
@@ -218,7 +238,7 @@ class FittedCalibrator(Result):
         lower, upper : ndarray of shape (n, K)
             Ends of the intervals. InputError TO510 for a calibrator without them.
         """
-        interval = self.calibration_map.interval(self._to_map_input(y_prob, logits, sum_tolerance))
+        interval = self.calibration_map.interval(self._to_map_input(y_prob, logits, sum_tolerance, group))
         if interval is None:
             raise InputError(
                 "TO510",
@@ -270,9 +290,26 @@ class FittedCalibrator(Result):
         return add_note(recalibrated, Note("TN164", text))
 
     def _to_map_input(
+        self,
+        y_prob: ArrayLike | Predictions,
+        logits: bool,
+        sum_tolerance: float | None,
+        group: ArrayLike | Groups | None,
+    ) -> Probabilities | RowsWithColumns:
+        """Validate predictions and the columns that the map needs, and convert them to what it takes."""
+        P = self._to_map_probabilities(y_prob, logits, sum_tolerance)
+        names = self.calibration_map.required_columns
+        if not names:
+            return P
+        columns = check_groups(group, len(P))
+        if isinstance(y_prob, Predictions):
+            columns = {**y_prob.group, **columns}
+        return RowsWithColumns(P, select_columns(columns, names))
+
+    def _to_map_probabilities(
         self, y_prob: ArrayLike | Predictions, logits: bool, sum_tolerance: float | None
     ) -> Probabilities:
-        """Validate predictions and convert them to what the map takes: probabilities, their logarithms or logits."""
+        """Validate predictions and convert them to probabilities, their logarithms or logits, as the map takes them."""
         if self.calibration_map.logits and not logits:
             raise missing_logits_error()
         if isinstance(y_prob, Predictions):

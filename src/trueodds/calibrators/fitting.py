@@ -13,6 +13,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._curves.one_vs_rest import zero_probability_notes
 from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary, PassCounter, RowFunction, Streamed
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_probabilities
+from trueodds.calibrators._groups.rows_with_columns import split_columns
 from trueodds.calibrators.base import (
     CalibrationMap,
     CalibratorSpec,
@@ -91,6 +92,7 @@ def fit(
     """
     spec = adapt_spec(spec, preds)
     P, Y, w = fit_arrays(spec, preds)
+    P = spec.with_columns(P, preds)
     if preds.weight is not None and not counts:
         w = w * (np.count_nonzero(w) / w.sum())
     doubts = plausibility_notes(preds)
@@ -129,7 +131,7 @@ def _exact_zero_notes(calibration_map: CalibrationMap, P: Probabilities, Y: Arra
     """Note TN505 if the map keeps predicted probabilities of exactly 0, as a power of p does."""
     if calibration_map.logits:
         return []
-    has_zero = to_probabilities(P).min(axis=1) == 0
+    has_zero = to_probabilities(split_columns(P)[0]).min(axis=1) == 0
     Q = calibration_map.apply(to_accepted_input(calibration_map, P[has_zero]))
     return zero_probability_notes(Q, Y[has_zero], len(P))
 

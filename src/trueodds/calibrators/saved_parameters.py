@@ -62,6 +62,13 @@ class Numbers:
     or_shape: tuple[str | int, ...] = ()  # another shape that is valid, with more dimensions
 
 
+@dataclass(frozen=True)
+class Texts:
+    """Texts in a tuple, or in a tuple of tuples if they are `nested`."""
+
+    nested: bool = False
+
+
 PassCount = Annotated[int, Range(0)]  # passes of a fit over its rows
 ZeroOrOne = Annotated[bool, AS_NUMBER]
 
@@ -201,6 +208,8 @@ def _make_reader(hint: Any) -> ValueReader:
         if len(options) == 1:
             read = _make_reader(Annotated[(options[0], *constraints)] if constraints else options[0])
         return read if len(options) == len(args) or OMIT_DEFAULT in constraints else partial(_read_or_none, read)
+    if texts := [c for c in constraints if isinstance(c, Texts)]:
+        return partial(_read_texts, texts[0].nested)
     if origin is tuple:
         return partial(_read_objects, args[0])
     if origin is Literal:
@@ -262,6 +271,13 @@ def _read_objects(item_type: type[Saved], key: str, values: Any, sizes: Sizes) -
     if not isinstance(values, list):
         raise invalid_value_error(key, "a list of objects", values)
     return tuple(_read_object((item_type,), f"{key}[{i}]", value, sizes) for i, value in enumerate(values))
+
+
+def _read_texts(nested: bool, key: str, values: Any, _sizes: Sizes) -> tuple[Any, ...]:
+    """Read a list of texts, or a list of such lists, as tuples."""
+    if not isinstance(values, list) or not all(isinstance(value, list if nested else str) for value in values):
+        raise invalid_value_error(key, "a list of lists of texts" if nested else "a list of texts", values)
+    return tuple(_read_texts(False, key, value, _sizes) for value in values) if nested else tuple(values)
 
 
 def _read_numbers(numbers: Numbers, tuple_type: Any, key: str, values: Any, sizes: Sizes) -> Any:

@@ -24,6 +24,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, restate_called_order
+from trueodds.data.prediction_arrays import Groups
 from trueodds.data.predictions import Predictions
 from trueodds.data.remedies import restate_own_arguments
 
@@ -99,6 +100,10 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         InputError
             TO101 to TO116 for the data, TO2xx for settings. It is a ValueError.
         """
+        return self._fit_rows(y_prob, y_true, sample_weight, None)
+
+    def _fit_rows(self, y_prob: Any, y_true: Any, sample_weight: Any, group: Any) -> Calibrator:
+        """Fit the calibrator, with the group columns of the rows if it needs them."""
         spec = self.make_spec()
         p, y = as_array(y_prob, "y_prob"), as_array(y_true, "y_true")
         classes = (
@@ -106,7 +111,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         )
         make_predictions = Predictions.from_logits if self.logits else Predictions
         try:  # with the columns of a data frame, whose names may show another order than that of the classes
-            preds = make_predictions(y_true, y_prob, weight=sample_weight, classes=classes)
+            preds = make_predictions(y_true, y_prob, weight=sample_weight, group=group, classes=classes)
         except InputError as problem:
             order = "This fit takes (y_prob, y_true): swap the two arguments."
             raise restate_called_order(_adapt_remedy(problem), order) from None
@@ -210,6 +215,97 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return tags
 
 
+class GroupCalibrator(Calibrator):
+    """A calibrator of groups as a scikit-learn estimator, whose methods take the group columns of the rows too.
+
+    Parameters
+    ----------
+    classes, logits : as in `Calibrator`
+
+    Examples
+    --------
+    >>> from trueodds.calibrators import GroupShift
+    >>> site = ["a", "b"] * 500
+    >>> calibrator = GroupShift().fit([0.5] * 1000, [1, 0, 1, 0, 1, 0, 0, 1] * 125, group={"site": site})
+    >>> calibrator.predict_proba([0.5, 0.5], group={"site": ["a", "b"]}).round(2).tolist()
+    [[0.26, 0.74], [0.74, 0.26]]
+    """
+
+    @checks_arguments
+    def fit(
+        self,
+        y_prob: ArrayLike,
+        y_true: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        group: ArrayLike | Groups | None = None,
+    ) -> Calibrator:
+        """Fit the calibrator to predicted probabilities, outcomes and groups.
+
+        Parameters
+        ----------
+        y_prob, y_true, sample_weight
+            As for `Calibrator.fit`.
+        group : array-like of shape (n,) or mapping of name to array-like, optional
+            Group columns of the rows, in one column or several named ones.
+
+        Returns
+        -------
+        GroupCalibrator
+            The fitted estimator.
+        """
+        return self._fit_rows(y_prob, y_true, sample_weight, group)
+
+    def predict_proba(self, y_prob: ArrayLike, group: ArrayLike | Groups | None = None) -> Array:
+        """Recalibrate predicted probabilities.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n, K) or (n,)
+            Predicted probabilities, or logits with `logits=True`.
+        group : array-like of shape (n,) or mapping of name to array-like, optional
+            Group columns of the rows, with the names of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Recalibrated probabilities, float64, columns in the order of `classes_`.
+        """
+        check_is_fitted(self)
+        _check_feature_names(self, y_prob, reset=False)
+        return self.calibrator_.predict_proba(y_prob, logits=self.logits, group=group)
+
+    def transform(self, y_prob: ArrayLike, group: ArrayLike | Groups | None = None) -> Array:
+        """Recalibrate predicted probabilities, as `predict_proba` does, so that another step may follow.
+
+        Parameters
+        ----------
+        y_prob, group
+            As for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Recalibrated probabilities.
+        """
+        return self.predict_proba(y_prob, group)
+
+    def predict(self, y_prob: ArrayLike, group: ArrayLike | Groups | None = None) -> Array:
+        """Predict the most probable class of each row after recalibration.
+
+        Parameters
+        ----------
+        y_prob, group
+            As for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Names of the classes; the first one where several are equally probable.
+        """
+        q = self.predict_proba(y_prob, group)
+        return self.classes_[q.argmax(axis=1)]
+
+
 def _adapt_remedy(problem: InputError) -> InputError:
     """The error of invalid data, with a remedy that refers to the parameters of this estimator."""
     restated = restate_own_arguments(problem)
@@ -262,14 +358,15 @@ def make_estimator_class(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
         "__doc__": _merge_docstrings(spec_type),
         "spec_type": spec_type,
     }
-    return type(estimator_name, (Calibrator,), attributes)
+    base = GroupCalibrator if spec_type.example_columns else Calibrator
+    return type(estimator_name, (base,), attributes)
 
 
 _EXAMPLE = """\
 >>> from trueodds.calibrators import {name}
 >>> P, y = [[0.1, 0.9], [0.9, 0.1]] * 20, [1, 0, 1, 0, 0, 0, 1, 1] * 5
->>> calibrator = {name}({settings}).fit(P, y)
->>> calibrator.predict_proba([[0.2, 0.8]]).shape
+>>> calibrator = {name}({settings}).fit(P, y{columns})
+>>> calibrator.predict_proba([[0.2, 0.8]]{columns_of_one_row}).shape
 (1, 2)"""
 
 
@@ -284,7 +381,13 @@ def _merge_docstrings(spec_type: type[CalibratorSpec]) -> str:
     names = {field.name for field in dataclasses.fields(spec_type)}
     parameter_entries = [sections["Parameters"]] if "Parameters" in sections else []
     parameter_entries += [entry for entry in shared_entries if entry.split(" :")[0] not in names]
-    example = _EXAMPLE.format(name=class_name(spec_type.name), settings=spec_type.example_settings)
+    columns = f', group={{"{spec_type.example_columns}": ' if spec_type.example_columns else ""
+    example = _EXAMPLE.format(
+        name=class_name(spec_type.name),
+        settings=spec_type.example_settings,
+        columns=columns and f'{columns}["a", "b"] * 20}}',
+        columns_of_one_row=columns and f'{columns}["a"]}}',
+    )
     merged = {
         **sections,
         "Parameters": "\n".join(parameter_entries),

@@ -139,9 +139,9 @@ def data_options(
 ) -> Callable[[Command], Command]:
     """Return a decorator that adds FILE and the options of its columns to a command.
 
-    `has_groups` adds --group, which only audit, draw, groups, monitor and tally have. With `has_models`, --probs and
-    --logits may be repeated, for models in columns of one file (see `pop_columns_of_models`). The options in `without`
-    are left out.
+    `has_groups` adds --group, which only audit, draw, fit, groups, monitor and tally have. With `has_models`, --probs
+    and --logits may be repeated, for models in columns of one file (see `pop_columns_of_models`). The options in
+    `without` are left out.
     """
 
     without = (*without, *(() if has_groups else ("--group",)))

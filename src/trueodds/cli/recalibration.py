@@ -27,7 +27,7 @@ CORRECTNESS_CLASSES = ("wrong", "correct")  # of a calibrator of the confidence 
     cls=FunctionCommand, function="api/fit.py", family="calibrators", without=("lens", "level", "mode"),
     short_help="Fit a calibrator and save it for trueodds apply.",
 )  # fmt: skip
-@data_options()
+@data_options(has_groups=True)
 @click.option(
     "--out",
     required=True,
@@ -76,7 +76,8 @@ def fit(files: tuple[str, ...], method: str, out: str, **params: Any) -> None:
 def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> None:
     """Apply a saved calibrator: write the file again, with recalibrated probabilities.
 
-    No label is needed, and all other columns are unchanged. FILE may have the records of answers of a language model:
+    No label is needed, and all other columns are unchanged. The columns of groups that a calibrator needs are found by
+    their names. FILE may have the records of answers of a language model:
     --confidence may be a field inside another one or a text such as 85%, and --logprobs adds the probabilities of the
     options as p_….
     """
@@ -127,7 +128,8 @@ def _apply_to_table(
     from trueodds.io.stated_confidence import PercentScale
     from trueodds.io.table_source import TableSource
 
-    source = read(list(files), label=None, **columns)
+    group = list(calibrator.calibration_map.required_columns) or None
+    source = read(list(files), label=None, group=group, **columns)
     assert isinstance(source, TableSource)  # as files are read in this process
     roles = source.roles
     if roles.kind == "confidence":
@@ -144,12 +146,13 @@ def _apply_to_table(
         column_suffixes = list(names_of_labels(column_suffixes, classes))
     class_columns = _match_classes(classes, column_suffixes)
 
-    def recalibrate(P: Any) -> Any:
+    def recalibrate(P: Any, group: Any = None) -> Any:
         """Return the recalibrated probabilities (n, K), in the order of the columns of the file."""
+        settings = {"logits": on_logits, "sum_tolerance": tolerance, "group": group}
         if class_columns is None:
-            return calibrator.predict_proba(P, logits=on_logits, sum_tolerance=tolerance)
+            return calibrator.predict_proba(P, **settings)
         Q = P.copy()
-        Q[:, class_columns] = calibrator.predict_proba(P[:, class_columns], logits=on_logits, sum_tolerance=tolerance)
+        Q[:, class_columns] = calibrator.predict_proba(P[:, class_columns], **settings)
         return Q
 
     scale = PercentScale() if percent else None

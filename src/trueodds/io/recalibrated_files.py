@@ -30,7 +30,7 @@ from trueodds.io.table_source import TableSource, check_same_columns
 
 def rewrite(
     source: Source,
-    transform: Callable[[Array], Any],
+    transform: Callable[..., Any],
     out: str | os.PathLike[str],
     *,
     logits: bool = False,
@@ -39,7 +39,8 @@ def rewrite(
 ) -> tuple[int, tuple[Note, ...]]:
     """Rewrite files with recalibrated probabilities; return the number of rows, and notes on the cells.
 
-    `transform` maps probabilities (n, K), or with `logits` the logits of the file, to (n, K). The other columns, the
+    `transform` maps probabilities (n, K), or with `logits` the logits of the file, to (n, K); if the source has group
+    columns, it is also given these by name. The other columns, the
     names and the order stay; the columns of probabilities hold the new values in float64. Columns of logits become
     columns of probabilities, named ``p_…`` instead. No label is needed: read with ``label=None``. The file appears when
     it is complete, or not at all; it may be the one that is read. With `percent` a confidence of 70 means 70 %, in the
@@ -62,7 +63,7 @@ def rewrite(
 
 
 def _transform_chunks(
-    source: TableSource, transform: Callable[[Array], Any], writer: Writer, logits: bool, percent: PercentScale | None
+    source: TableSource, transform: Callable[..., Any], writer: Writer, logits: bool, percent: PercentScale | None
 ) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield the columns of each chunk with the transformed probabilities, and the number of its rows."""
     if percent is not None and any(table.number_notes(source.roles.probs) for table in source.tables):
@@ -74,7 +75,7 @@ def _transform_chunks(
         check_same_columns(source.tables[0].name, columns, table.name, table.columns, is_output=True)
         next_row = 0
         for chunk in writer.chunks_of(table, frozenset(roles.probs), source.max_batch_rows):
-            values = table.columns_of_chunk(chunk, roles.probs, next_row)
+            values = table.columns_of_chunk(chunk, (*roles.probs, *roles.group), next_row)
             p = column_matrix(values, roles.probs, table.name, next_row)
             if len(p) == 0:
                 continue
@@ -84,7 +85,7 @@ def _transform_chunks(
             except InputError as problem:
                 block = Block((BlockSegment(table.name, next_row, len(p)),), p, None, None, {}, None)
                 raise block.locate_error(problem, roles, is_part=True) from None
-            transformed = _apply_transform(transform, P)
+            transformed = _apply_transform(transform, P, {name: values[name] for name in roles.group})
             if percent is not None:
                 percent.add_column(p, table.name, next_row)
                 transformed = transformed * 100
@@ -96,9 +97,9 @@ def _transform_chunks(
         raise InputError("TO312", f"{source.name} is empty.", "0 rows", "Give at least one row.")
 
 
-def _apply_transform(transform: Callable[[Array], Any], P: Array) -> Array:
+def _apply_transform(transform: Callable[..., Any], P: Array, group: Mapping[str, Array]) -> Array:
     """Return the transformed probabilities in float64; raise TO314 if they have another shape than P (n, K)."""
-    transformed = np.asarray(transform(P), dtype=np.float64)
+    transformed = np.asarray(transform(P, group) if group else transform(P), dtype=np.float64)
     if transformed.shape != P.shape:
         raise InputError(
             "TO314",

@@ -173,7 +173,7 @@ def test_every_key_of_a_result_is_in_its_schema() -> None:
         "threshold": [to.threshold(a), to.threshold(to.Predictions([1], [0.5]), risk="fnr")],
         "expectation": [to.expect(a, "f1"), to.expect(to.Predictions(None, [0.2, 0.3]), "precision")],
         "power": [to.power(a, width=0.1)],
-        "groups": [to.by_group(b, resamples=99)],
+        "groups": [to.by_group(b, resamples=99), to.by_group(b, "o_e", between=True, interval=None, resamples=99)],
         "tally": [to.tally(b)],
         "calibrator": [to.fit(a, "temperature")],
     }

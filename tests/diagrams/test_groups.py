@@ -124,3 +124,13 @@ def test_the_display_takes_the_groups():
     preds = data()
     shown = to.GroupsDisplay.from_predictions(preds.y, preds.p, group=dict(preds.group), resamples=99)
     assert shown.diagram.to_dict() == to.draw(preds, "groups", resamples=99).to_dict()
+
+
+def test_the_mean_of_the_groups_and_the_interval_of_a_new_one_are_two_more_rows():
+    diagram = to.draw(data(), "groups", estimator="o_e", between=True, resamples=99)
+    (between,) = to.by_group(data(), "o_e", between=True, resamples=99).between
+    assert diagram.table["part"].tolist() == ["group"] * 4 + ["mean", "new", "all"]
+    assert diagram.table["error"][4] == pytest.approx(between.mean)
+    assert diagram.table["error_low"][4:6].tolist() == [between.mean_interval.low, between.prediction.low]
+    assert diagram.table["error_high"][4:6].tolist() == [between.mean_interval.high, between.prediction.high]
+    assert diagram.panels["x_low"][0] < between.prediction.low

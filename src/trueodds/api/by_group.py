@@ -16,6 +16,7 @@ from trueodds.api.arguments import (
 )
 from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.api.collect_or_tally import resolve_all
+from trueodds.core.errors import InputError
 from trueodds.core.progress import Progress, report_progress
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
@@ -24,7 +25,13 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.group_results import ByGroup
-from trueodds.hypotests.group_status import analyze_groups, check_has_groups, group_partitions, tally_subgroups
+from trueodds.hypotests.group_status import (
+    analyze_groups,
+    check_between,
+    check_has_groups,
+    group_partitions,
+    tally_subgroups,
+)
 from trueodds.lenses.subgroups import rows_of_groups
 from trueodds.resampling.comparison.group_gaps import GroupErrors
 from trueodds.resampling.estimate import estimate_error
@@ -42,6 +49,8 @@ def by_group(
     max_groups: int | None = None,
     min_effect: float = 0.05,
     against: str = "pairs",
+    between: bool = False,
+    method: Literal["Nagashima", "HTS"] = "Nagashima",
     interval: str | None = "auto",
     level: float = 0.95,
     resamples: int | None = None,
@@ -77,6 +86,13 @@ def by_group(
     against : {"pairs", "rest"}, default="pairs"
         Whether gaps are computed between every two subgroups of a column, or between every subgroup and the remaining
         rows.
+    between : bool, default=False
+        Whether to summarize the differences between the groups of a column: mean over groups, standard deviation
+        between them, and an interval for a new group. It is available for estimators with a standard error in closed
+        form: ``"o_e"``, ``"calibration_slope"``, ``"calibration_intercept"`` and ``"calibration_in_the_large"``.
+    method : {"Nagashima", "HTS"}, default="Nagashima"
+        Method of the interval for a new group. ``"HTS"`` is that of Higgins, Thompson and Spiegelhalter, which other
+        software uses; it is too narrow if the groups differ little.
     interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
         Method of the confidence intervals, as in `measure`.
     level : float, default=0.95
@@ -133,6 +149,10 @@ def by_group(
     called miscalibrated, and the probability that one of them would have had a p-value as small as p is at most their
     number times p, which is added to the joint p-value. So it does not matter how the examined ones were selected.
 
+    With `between`, the true values of the groups are taken as draws from a normal distribution (on the log scale for
+    ratios). A new group lies in its prediction interval with probability `level`; the interval accounts for the
+    uncertainty of the standard deviation between groups [4]_. Three groups are required.
+
     Cost: O(n) per draw and O(n) memory for each column and crossing if the bins are fixed. Of a column of more than 50
     subgroups, 50 are compared in `gaps` and `widest` (note TN280).
 
@@ -141,6 +161,7 @@ def by_group(
     .. [1] Westfall & Young (1993). Step-down min-p adjusted p-values.
     .. [2] Zou & Donner (2008). Confidence limits of a difference (MOVER).
     .. [3] Guy et al. (2025). arXiv:2506.11251.
+    .. [4] Nagashima, Noma & Furukawa (2019). Prediction intervals from a confidence distribution.
 
     Examples
     --------
@@ -160,19 +181,23 @@ def by_group(
     level, progress_context = check("level", level, Level, 0.95), report_progress(progress)
     interval_spec = IntervalSpec(interval, level, 2000 if resamples is None else resamples)
     generator = as_generator(rng)
-    method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
+    made = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
+    prediction_method = check_between(between, method, made, max_groups)
     all_rows, rows = (preds, preds) if isinstance(preds, Tally) else resolve_all(preds, "exact", weight_kind)
     all_rows, rows = check_has_groups(all_rows), check_has_groups(rows)
-    method, rows = method.prepare(rows)
-    resolved_lens = resolve_lens(rows, lens, method)
+    made, rows = made.prepare(rows)
+    resolved_lens = resolve_lens(rows, lens, made)
+    if prediction_method is not None and len(resolved_lens.views(rows)) > 1:
+        fix = "Use a lens such as ⟨lens='class:0'⟩."
+        raise InputError("TO205", "The differences between groups need one value per group.", str(resolved_lens), fix)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     call_settings = reported_call_settings(rng, rows, weight_kind, lens=resolved_lens)
     call_settings |= confidence_only_setting(rows, lens, resolved_lens)
-    error_settings = GroupErrors(method, resolved_lens, aggregate or resolved_lens.aggregate, interval_spec, seed)
+    error_settings = GroupErrors(made, resolved_lens, aggregate or resolved_lens.aggregate, interval_spec, seed)
     with progress_context as report:
         return analyze_groups(
             error_settings, all_rows, rows, crossings, max_groups, min_effect, against, resamples, generator, report,
-            call_settings, data_notes(rows),
+            call_settings, data_notes(rows), prediction_method,
         )  # fmt: skip
 
 

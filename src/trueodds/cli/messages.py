@@ -59,6 +59,8 @@ _COUNTERPARTS = {
         "Use a file with one row per cluster, and leave out --cluster and --question"
     ),
     "mode='exact' (--mode exact)": "--mode exact",
+    "between=True": "--between",
+    "method='HTS'": "--method HTS",
     "paired=True": "--paired",
     "paired=False": "--unpaired",
     "percent=True": "--percent",

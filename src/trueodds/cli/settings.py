@@ -271,6 +271,8 @@ def pop_settings(params: dict[str, Any]) -> dict[str, Any]:
     """Remove the settings of the method from the parameters of the command, and return their values by name."""
     parsed = {}
     for name in OPTION_OF_SETTING:
+        if isinstance(params.get(name), bool):  # a flag of this command, such as --between of groups
+            continue
         text = params.pop(name, None)
         if text is not None:
             parsed[name] = parse_value(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from trueodds.diagrams.table_columns import rows_to_columns
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.group_results import ByGroup
-from trueodds.hypotests.group_status import analyze_groups, check_has_groups
+from trueodds.hypotests.group_status import analyze_groups, check_between, check_has_groups
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling.comparison.group_gaps import GroupErrors
@@ -56,6 +56,8 @@ class ForestPlot(Recipe):
         Examine only so many groups of each column, those that deviate most. The others are listed.
     min_effect : float, default=0.05
         Equivalence margin: a group is ``"within"`` if its interval is closer to the best value.
+    between, method
+        As for `trueodds.by_group`: add the mean of the groups, and the interval for a new group.
     level : float, default=0.95
         Confidence level of the intervals. A group is significant if its joint p-value is at most 1 − `level`.
     resamples : int, optional
@@ -82,7 +84,8 @@ class ForestPlot(Recipe):
 
     Columns of ``table``: ``view part column value n mean_prediction outcome_rate error error_low error_high noise_floor
     pvalue joint min_detectable status direction``. ``part`` is ``group``, ``unexamined`` (a group that was not
-    examined, with the reason as ``status``) or ``all`` (all rows, in the last line).
+    examined, with the reason as ``status``), ``mean`` and ``new`` (mean of the groups, and a new one) or ``all`` (all
+    rows, in the last line).
 
     Cost: that of `trueodds.by_group` without gaps.
 
@@ -118,6 +121,8 @@ class ForestPlot(Recipe):
     crossings: bool | Annotated[int, Range(0)] = False
     max_groups: Annotated[int, Range(1)] | None = None
     min_effect: NonNegative = 0.05
+    between: bool = False
+    method: Literal["Nagashima", "HTS"] = "Nagashima"
     level: Level = 0.95
     resamples: Resamples | None = None
 
@@ -149,13 +154,14 @@ class ForestPlot(Recipe):
             return super().draw_resolved(data, lens, rng)  # raises an error
         all_rows, rows = (check_has_groups(model) for model in next(iter(data.values())))
         generator = as_generator(rng)
+        prediction_method = check_between(self.between, self.method, self._resolved_estimator, self.max_groups)
         estimator, rows = self._resolved_estimator.prepare(rows)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
         interval_spec = IntervalSpec("auto", self.level, 2000 if self.resamples is None else self.resamples)
         with report_progress(None) as report:
             by_group = analyze_groups(
                 GroupErrors(estimator, lens, lens.aggregate, interval_spec, seed), all_rows, rows, self.crossings,
-                self.max_groups, self.min_effect, None, self.resamples, generator, report, {},
+                self.max_groups, self.min_effect, None, self.resamples, generator, report, {}, (), prediction_method,
             )  # fmt: skip
         return GroupsPlot(
             name=self.name,
@@ -173,6 +179,11 @@ def _table_rows(by_group: ByGroup) -> list[dict[str, Any]]:
     groups = [("group", group.to_dict()) for group in by_group.groups]
     groups += [("unexamined", {"column": group.column, "value": group.value, "status": group.reason})
                for group in by_group.unexamined]  # fmt: skip
+    for summary in by_group.between:
+        if summary.mean is not None and summary.mean_interval and summary.prediction:
+            mean, new = ({"column": summary.column, "value": value} for value in ("mean of groups", "new group"))
+            groups.append(("mean", mean | {"error": summary.mean, "interval": summary.mean_interval.to_dict()}))
+            groups.append(("new", new | {"interval": summary.prediction.to_dict()}))
     overall = by_group.overall
     interval = None if overall.interval is None else overall.interval.to_dict()
     numbers = {"n": overall.n, "error": overall.value, "interval": interval, "noise_floor": overall.noise_floor}
@@ -214,6 +225,8 @@ def _panel_row(by_group: ByGroup) -> dict[str, Any]:
     for estimate in (by_group.overall, *(group.estimate for group in by_group.groups)):
         ends = [estimate.interval.low, estimate.interval.high] if estimate.interval else []
         numbers += [estimate.value, np.nan if estimate.noise_floor is None else estimate.noise_floor, *ends]
+    for summary in by_group.between:
+        numbers += [summary.prediction.low, summary.prediction.high] if summary.prediction else []
     finite = np.array(numbers)[np.isfinite(numbers)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     margin = 0.03 * (high - low) or 0.01
@@ -227,6 +240,7 @@ def _panel_row(by_group: ByGroup) -> dict[str, Any]:
         "groups": n_groups,
         "miscalibrated": n_miscalibrated,
         "unexamined": len(by_group.unexamined),
+        "between": 2 * sum(summary.prediction is not None for summary in by_group.between),
         "x_low": low - margin,
         "x_high": high + margin,
     }
@@ -285,7 +299,7 @@ class GroupsPlot(Diagram):
 
     @property
     def _n_rows(self) -> int:
-        return int((self.panels["groups"] + self.panels["unexamined"]).max())
+        return int((self.panels["groups"] + self.panels["unexamined"] + self.panels["between"]).max())
 
     @property
     def _columns(self) -> list[str]:
@@ -294,7 +308,7 @@ class GroupsPlot(Diagram):
     def axis_labels(self) -> tuple[str, str]:
         """The error along x; the group column, if there is one, along y."""
         estimator = str(self.settings["estimator"])
-        error = estimator.upper() if len(estimator) < 4 else capitalize_first(estimator.replace("_", " "))
+        error = estimator.upper().replace("_", ":") if len(estimator) < 4 else capitalize_first(estimator.replace("_", " "))
         return error, self._columns[0] if len(self._columns) == 1 else ""
 
     @property
@@ -366,6 +380,13 @@ class GroupsPlot(Diagram):
                     **style,
                 ),
             ]
+        is_summary = np.isin(rows["part"], ("mean", "new"))
+        low, high, y_of_summary = rows["error_low"][is_summary], rows["error_high"][is_summary], y[is_summary]
+        line = {"color": styling.TEXT_COLOR, "linewidth": 1.3, "zorder": 3}
+        style = {"color": styling.TEXT_COLOR, "marker": "s", "markersize": marker_size, "zorder": 4}
+        marks.append(Segments(low, high, y_of_summary, y_of_summary, layer="intervals", **line))
+        is_mean = rows["part"] == "mean"
+        marks.append(Points(rows["error"][is_mean], y[is_mean], layer="marks", name="mean of groups", **style))
         tick: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 1.2, "zorder": 2.5, "layer": "noise_floor"}
         tick |= {"label": noise_floor_label(self.settings["estimator"]), "key": {"marker": "|", "linestyle": "none"}}
         dashed: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.0, "linestyle": (0, (4, 2)), "zorder": 2}
@@ -391,7 +412,7 @@ class GroupsPlot(Diagram):
             for i in np.flatnonzero(rows["part"] == "unexamined")
         ]
         if size.is_wide and len(self.panels["view"]) == 1:
-            is_group = rows["part"] == "group"
+            is_group = rows["part"] != "unexamined"
             errors = format_column(rows["error"][is_group].tolist())
             ends = zip(rows["error_low"][is_group].tolist(), rows["error_high"][is_group].tolist(), strict=True)
             level = self.settings["level"]
@@ -399,8 +420,8 @@ class GroupsPlot(Diagram):
                 [None if np.isnan(low) or np.isnan(high) else Interval(low, high, level, "") for low, high in ends]
             )
             texts += [
-                Text(1.02, i, f"{error} {interval}", layer="numbers", gid=styling.SIDE_TEXT_GID, **style)
-                for i, (error, interval) in enumerate(zip(errors, intervals, strict=True))
+                Text(1.02, i, f"{error} {interval}".removeprefix("nan "), layer="numbers", gid=styling.SIDE_TEXT_GID, **style)
+                for i, error, interval in zip(np.flatnonzero(is_group).tolist(), errors, intervals, strict=True)
             ]
         return texts
 
@@ -410,9 +431,11 @@ def _shorten_middle(text: str, max_width: float, size: float) -> str:
 
     >>> _shorten_middle("Department of Surgery, ward 3", 60.0, 9.0)
     'Depar…ard 3'
+    >>> _shorten_middle("7", 60.0, 9.0)
+    '7'
     """
     text = styling.on_one_line(text)
-    for n_letters in range(len(text), 1, -1):
+    for n_letters in range(len(text), 0, -1):
         head = (n_letters + 1) // 2
         shortened = (
             text

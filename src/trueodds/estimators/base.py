@@ -82,6 +82,7 @@ class Estimator(Settings):
     vanishes_if_calibrated: ClassVar[bool] = True  # whether the true value of every calibrated model is 0
     is_score: ClassVar[bool] = False  # whether texts call it a score, whose value is not 0 for a calibrated model
     is_unbiased: ClassVar[bool] = False  # whether noise adds nothing to the value, so that its floor is no bias
+    group_scale: ClassVar[str | None] = None  # "identity" or "log": on which the values of groups are averaged
     setting_in_name: ClassVar[str] = ""  # the setting that may follow the name, as in "risk@0.8"
     # Whether `expected_if_calibrated` also holds for clusters and for cells, so that no labels are drawn for it.
     has_fixed_expectation: ClassVar[bool] = False
@@ -178,6 +179,10 @@ class Estimator(Settings):
         """Resampled values of each view (views, draws), and the name of the units that were drawn; None for rows."""
         return None
 
+    def group_effect(self, view: View, cluster: Array | None = None) -> Coefficient:
+        """Return the value of a group on the scale `group_scale` with its standard error; NaN with too few events."""
+        raise NotImplementedError
+
     def parts(self, view: View) -> dict[str, float]:
         """Named components of the value, such as the terms of a decomposition."""
         return {}
@@ -233,6 +238,10 @@ class WaldEstimator(Estimator):
     """An estimator of one view with a standard error in closed form, from which its interval is computed."""
 
     interval: ClassVar[str | None] = "wald"
+    group_scale: ClassVar[str | None] = "identity"
+
+    def group_effect(self, view: View, cluster: Array | None = None) -> Coefficient:
+        return self.coefficient(view, cluster)
 
     def coefficient(self, view: View, cluster: Array | None = None) -> Coefficient:
         """Return the estimate with its standard error; `cluster` (n,) labels rows that are not independent."""

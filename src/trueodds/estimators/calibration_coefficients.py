@@ -24,6 +24,7 @@ from trueodds.estimators._glm.logits import Logits, MinProb
 from trueodds.estimators.base import CellStatistic, WaldEstimator, require_one_score
 from trueodds.lenses.view import View
 
+MIN_GROUP_EVENTS = 10  # events, and non-events, of a group whose slope is compared with that of others
 CLIPPING_LIMITS = (1e-6, 1e-3)  # two settings of min_prob, to show how much a coefficient depends on it
 
 
@@ -292,6 +293,13 @@ class CalibrationSlope(_CalibrationCoefficient):
         if view.joint and cluster is not None:
             return calibration_exponent(view, cluster, self.min_prob)
         return super().coefficient(view, cluster)
+
+    def group_effect(self, view: View, cluster: Array | None = None) -> Coefficient:
+        """The coefficient; NaN with fewer than ten events or non-events, whose standard error is unreliable."""
+        observed = np.atleast_1d(view.w @ view.y) / view.total * view.n_rows
+        if min(float(observed.min()), float((view.n_rows - observed).min())) < MIN_GROUP_EVENTS:
+            return Coefficient(math.nan, math.nan)
+        return self.coefficient(view, cluster)
 
     def influence(self, view: View) -> Array:
         return exponent_influence(view, self.value(view), self.min_prob) if view.joint else super().influence(view)

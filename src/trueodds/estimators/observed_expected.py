@@ -10,6 +10,7 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
+from trueodds.core.results import Coefficient
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.lenses.view import View
@@ -58,6 +59,15 @@ class _StatisticOfTotals(Estimator):
             float(self.statistic_from_totals(np.array(1.0), np.array(expected), np.array(expected + std)))
             - self.best_value
         )
+
+    def _event_count_error(self, view: View, cluster: Array | None) -> float:
+        """Standard error of Σwy: at least that of independent rows of a calibrated model; NaN with one cluster."""
+        variance = float(view.sums("wwv").sum())
+        if cluster is not None:
+            sums = np.bincount(np.unique(cluster, return_inverse=True)[1].reshape(-1), view.w * (view.y - view.p))
+            n = len(sums)
+            variance = max(variance, float(sums @ sums) * n / (n - 1)) if n > 1 else math.nan
+        return math.sqrt(variance)
 
     def parts(self, view: View) -> dict[str, float]:
         """Observed event rate and mean predicted probability."""
@@ -112,6 +122,11 @@ class CalibrationInTheLarge(_StatisticOfTotals):
     name: ClassVar[str] = "calibration_in_the_large"
     lower_bound: ClassVar[float] = -1.0
     upper_bound: ClassVar[float] = 1.0
+    group_scale: ClassVar[str | None] = "identity"
+
+    def group_effect(self, view: View, cluster: Array | None = None) -> Coefficient:
+        """The difference with the standard error of a calibrated model, or of clusters if it is larger."""
+        return Coefficient(self.value(view), self._event_count_error(view, cluster) / view.total)
 
     def statistic_from_totals(self, w: Array, wp: Array, wy: Array) -> Array:
         """Mean observed outcome minus mean predicted probability."""
@@ -167,6 +182,17 @@ class ObservedExpected(_StatisticOfTotals):
     name: ClassVar[str] = "o_e"
     lower_bound: ClassVar[float] = 0.0
     best_value: ClassVar[float] = 1.0
+
+    group_scale: ClassVar[str | None] = "log"
+
+    def group_effect(self, view: View, cluster: Array | None = None) -> Coefficient:
+        """log O:E with the standard error √(Σp(1 − p) / (E O)); without events, O is half an event."""
+        observed, expected = (rate * view.total for rate in self._rates(view))
+        if not expected > 0:
+            return Coefficient(math.nan, math.nan)
+        observed = observed or 0.5 * view.total / view.n_rows
+        error = self._event_count_error(view, cluster) / math.sqrt(expected * observed)
+        return Coefficient(math.log(observed / expected), error)
 
     def statistic_from_totals(self, w: Array, wp: Array, wy: Array) -> Array:
         """Observed over expected events."""

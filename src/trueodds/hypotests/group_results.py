@@ -20,6 +20,7 @@ from trueodds.core.json_files import JsonObject, strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, noise_floor_label, undefined_note
 from trueodds.core.table import Column, Table, format_html_table, layout_table, to_data_frame
+from trueodds.resampling.between_groups import BetweenGroups
 
 MAX_LISTED_GROUPS = 5  # subgroups without a defined error that a note lists
 MAX_LISTED_GAPS = 5  # gaps of one column printed, the significant and largest first; `gaps` has all of them
@@ -208,12 +209,15 @@ class ByGroup(Result):
     unexamined : tuple of UnexaminedGroup
         The subgroups that exist and were not examined. The joint p-values are adjusted for those of them that have
         weight, too.
+    between : tuple of BetweenGroups
+        For each column the mean over groups, the standard deviation between them, and the interval for a new group;
+        empty unless it was requested.
     """
 
     json_schema: ClassVar[str] = "trueodds.groups/1"
     json_keys: ClassVar[tuple[str, ...]] = (
         "estimator", "lens", "pvalue", "worst=worst.label", "groups", "unexamined", "overall", "gaps", "widest",
-        "multicalibration", "n", "level", "null", "settings", "notes",
+        "multicalibration", "between?", "n", "level", "null", "settings", "notes",
     )  # fmt: skip
 
     estimator: str
@@ -228,6 +232,7 @@ class ByGroup(Result):
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     unexamined: tuple[UnexaminedGroup, ...] = ()
+    between: tuple[BetweenGroups, ...] = ()
 
     def __post_init__(self) -> None:
         undefined_labels = [
@@ -332,6 +337,7 @@ def _format_groups(by_group: ByGroup, *, with_table: bool = True) -> str:
     for column in dict.fromkeys(gap.column for gap in by_group.gaps):
         gaps = [gap for gap in by_group.gaps if gap.column == column]
         lines += _format_gaps(gaps, column, by_group.level, has_rest_gaps=has_rest_gaps)
+    lines += [summary.describe() for summary in by_group.between]
     if by_group.multicalibration is not None:
         lines.append(str(by_group.multicalibration))
     return "\n".join(map(to_printable, lines))

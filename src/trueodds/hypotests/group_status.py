@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from trueodds.core.rng import as_generator
 from trueodds.core.settings import NonNegative, Range, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.equivalence import EventRate, is_lens_on_classes
 from trueodds.hypotests.group_results import (
@@ -39,6 +40,12 @@ from trueodds.lenses.subgroups import (
     subgroup_partitions,
 )
 from trueodds.lenses.view import View
+from trueodds.resampling.between_groups import (
+    MIN_GROUPS,
+    MIN_GROUPS_WITHOUT_NOTE,
+    BetweenGroups,
+    summarize_between_groups,
+)
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
 from trueodds.resampling.estimate import estimate_error
@@ -149,11 +156,13 @@ def analyze_groups(
     progress: Callable[[float, str], None],
     call_settings: Mapping[str, Any],
     data_notes: Sequence[Note] = (),
+    between: str | None = None,
 ) -> ByGroup:
     """Errors, joint p-values and status of all subgroups, as `trueodds.by_group` returns them.
 
     `rows` are those of `all_rows` with a weight above 0. Without `against` no gaps are computed, which takes most of
-    the time for many subgroups. `call_settings` and `data_notes` are added to those of the result.
+    the time for many subgroups. `between` is the method of the prediction interval for a new group, if one is wanted.
+    `call_settings` and `data_notes` are added to those of the result.
     """
     estimator, lens, level = error_settings.estimator, error_settings.lens, error_settings.interval_spec.level
     partitions = group_partitions(all_rows, crossings, min_effect, max_groups, lens, rows)
@@ -169,6 +178,9 @@ def analyze_groups(
         error_settings, rows, partitions, group_pvalues, min_effect, 1 - level, against,
         lambda share: progress(0.4 + 0.4 * share, "measuring groups"),
     )  # fmt: skip
+    between_groups: tuple[BetweenGroups, ...] = ()
+    if between is not None:
+        between_groups = tuple(_between_groups(partitions, assessment.group_errors, error_settings, between))
     progress(0.85, "measuring all rows")
     # A generator of its own, so that the estimate is that of `measure` with the same seed.
     own_rng = as_generator(error_settings.seed)
@@ -182,6 +194,7 @@ def analyze_groups(
         **estimator.best_value_setting,
     }  # fmt: skip
     notes = [*data_notes, *overall.notes, *group_pvalues.notes, *assessment.notes]
+    notes += _notes_on_few_groups(between_groups)
     return ByGroup(
         estimator.name,
         str(lens),
@@ -195,7 +208,61 @@ def analyze_groups(
         settings_used | dict(call_settings),
         tuple(dict.fromkeys(notes)),
         assessment.unexamined,
+        between_groups,
     )
+
+
+def check_between(between: bool, method: str, estimator: Estimator, max_groups: Any) -> str | None:
+    """Return the method of the interval for a new group, or None; raise InputError if the groups have none."""
+    between = check("between", between, bool, False)
+    method = check("method", method, Literal["Nagashima", "HTS"], "Nagashima")
+    if not between:
+        if method == "HTS":
+            problem, fix = "This method is that of the interval for a new group.", "Add ⟨between=True⟩."
+            raise InputError("TO205", problem, "⟨method='HTS'⟩ alone", fix)
+        return None
+    if estimator.group_scale is None:
+        names = [name for name in ESTIMATORS.names() if ESTIMATORS.load(name).group_scale is not None]
+        problem = "The differences between groups need an estimator with a standard error in closed form."
+        raise InputError("TO205", problem, f"⟨between=True⟩ with {estimator.name}", f"Use one of {', '.join(names)}.")
+    if max_groups is not None:
+        problem, fix = "The differences between groups need all groups.", "Leave one of the two out."
+        raise InputError("TO205", problem, f"⟨between=True⟩ and ⟨max_groups={max_groups}⟩", fix)
+    return method
+
+
+def _between_groups(
+    partitions: Sequence[SubgroupPartition],
+    group_errors: Sequence[ComparedModel],
+    error_settings: group_gaps.GroupErrors,
+    method: str,
+) -> Iterator[BetweenGroups]:
+    """Summarize the groups of each partition; `group_errors` are those of all groups in the order of the partitions."""
+    errors = iter(group_errors)
+    for partition in partitions:
+        effects = []
+        for group in partition.groups:
+            error = next(errors)
+            (view,) = error.estimand.views
+            effect = error_settings.estimator.group_effect(view, error.preds.cluster)
+            effects.append((group.label, effect.value, effect.se))
+        scale, level = str(error_settings.estimator.group_scale), error_settings.interval_spec.level
+        rng = as_generator(error_settings.seed)
+        yield summarize_between_groups(partition.column, scale, effects, level, rng, method)
+
+
+def _notes_on_few_groups(between_groups: Sequence[BetweenGroups]) -> list[Note]:
+    """Return notes on columns with few groups, and on groups that were left out."""
+    notes = []
+    for summary in between_groups:
+        if summary.omitted:
+            names = _name_groups(summary.omitted)
+            text = f"Groups of {summary.column} without enough events are left out of the differences between groups"
+            notes.append(Note("TN293", f"{text}: {names}."))
+        if MIN_GROUPS <= summary.n_groups < MIN_GROUPS_WITHOUT_NOTE:
+            text = f"The interval for a new group rests on the normal distribution of {summary.n_groups} groups"
+            notes.append(Note("TN294", f"{text} of {summary.column}, which so few groups cannot show."))
+    return notes
 
 
 @dataclass(frozen=True)

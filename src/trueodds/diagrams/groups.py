@@ -308,7 +308,9 @@ class GroupsPlot(Diagram):
     def axis_labels(self) -> tuple[str, str]:
         """The error along x; the group column, if there is one, along y."""
         estimator = str(self.settings["estimator"])
-        error = estimator.upper().replace("_", ":") if len(estimator) < 4 else capitalize_first(estimator.replace("_", " "))
+        error = (
+            estimator.upper().replace("_", ":") if len(estimator) < 4 else capitalize_first(estimator.replace("_", " "))
+        )
         return error, self._columns[0] if len(self._columns) == 1 else ""
 
     @property
@@ -420,7 +422,14 @@ class GroupsPlot(Diagram):
                 [None if np.isnan(low) or np.isnan(high) else Interval(low, high, level, "") for low, high in ends]
             )
             texts += [
-                Text(1.02, i, f"{error} {interval}".removeprefix("nan "), layer="numbers", gid=styling.SIDE_TEXT_GID, **style)
+                Text(
+                    1.02,
+                    i,
+                    f"{error} {interval}".removeprefix("nan "),
+                    layer="numbers",
+                    gid=styling.SIDE_TEXT_GID,
+                    **style,
+                )
                 for i, error, interval in zip(np.flatnonzero(is_group).tolist(), errors, intervals, strict=True)
             ]
         return texts

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from trueodds.core.printable import escape_marks
 from trueodds.core.typing import Array
 from trueodds.data.labels import UNKNOWN_LABEL_TEXT, compare_labels, suggest_classes
 from trueodds.data.remedies import number_text_remedies, restate_own_arguments
+from trueodds.data.row_ids import hash_ids
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place, is_all_masked, mask_missing, masked_labels
 from trueodds.io.table import ColumnBatch
@@ -284,18 +284,3 @@ def row_ids(block: Block, first_table_number: int) -> Array:
         for segment in block.segments
     ]
     return np.concatenate(parts)
-
-
-def hash_ids(ids: Array) -> Array:
-    """Return integers unchanged, and a hash of the text of any other value.
-
-    >>> hash_ids(np.array(["a", "b", "a"])).tolist()[0] == hash_ids(np.array(["a"])).tolist()[0]
-    True
-    """
-    if ids.dtype.kind in "iu":
-        return ids.astype(np.uint64)
-    texts, inverse = np.unique(ids.astype(np.str_), return_inverse=True)
-    hashes = [
-        int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") for text in texts.tolist()
-    ]
-    return np.array(hashes, dtype=np.uint64)[inverse.reshape(-1)]

@@ -77,6 +77,8 @@ def arrow_to_array(array: Any, place: Place) -> Array:
         return _vectors_to_matrix(array, place)
     if types.is_string(arrow_type) or types.is_large_string(arrow_type) or str(arrow_type) == "string_view":
         return _text_array(array, place)
+    if place.keeps_times and (types.is_timestamp(arrow_type) or types.is_date(arrow_type)):
+        return view_as_numpy(array.cast(pa.timestamp("us"), safe=False).view(pa.int64())).view("datetime64[us]")
     if types.is_temporal(arrow_type):
         return _text_array(array.cast(pa.string()), place)
     raise place.wrong_type_error(str(arrow_type))

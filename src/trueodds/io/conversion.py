@@ -34,6 +34,7 @@ class Place:
     first_row: int = 0  # number of the first row in the table
     allows_missing: bool = False  # whether a missing value becomes NaN instead of an error
     masks_missing: bool = False  # whether missing values are masked in the array, as those of labels
+    keeps_times: bool = False  # whether dates and times become datetime64, in UTC, and not text
 
     def missing_value_error(self, row: int, count: int) -> InputError:
         return InputError(

@@ -49,6 +49,10 @@ class Source(ABC):
         """Return the same rows for a function that takes rows without a label, which are otherwise refused."""
         return self  # `Predictions` refuse to be read without a label
 
+    def with_time_column(self, name: str) -> Source:
+        """Return the same rows, with dates and times of a group column as datetime64 if it is not stored as text."""
+        return self
+
     def describe(self) -> dict[str, Any]:
         """Return what is read: file, format, rows, columns and notes."""
         return {

@@ -34,11 +34,12 @@ class ColumnSource(ABC):
     partition: Mapping[str, str] = MappingProxyType({})  # columns of one value, in the names of the folders of the file
     columns_with_missing: frozenset[str] = frozenset()  # columns of numbers in which a missing value is read as NaN
     label_columns: frozenset[str] = frozenset()  # columns of labels in which missing values are masked
+    time_columns: frozenset[str] = frozenset()  # columns whose dates and times are not read as text
 
     def place(self, column: str, first_row: int) -> Place:
         """Return the location of cells of a column, or field, from row `first_row` on."""
         allows_missing, masks_missing = column in self.columns_with_missing, column in self.label_columns
-        return Place(self.name, column, first_row, allows_missing, masks_missing)
+        return Place(self.name, column, first_row, allows_missing, masks_missing, column in self.time_columns)
 
     def first_cell(self, column: str) -> Any:
         """Return the first cell of a column as a Python object, in which fields are looked up; None if it has none.

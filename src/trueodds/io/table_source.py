@@ -117,6 +117,13 @@ class TableSource(Source):
                 table.label_columns = frozenset(self.roles.truth[:1])
         return new
 
+    def with_time_column(self, name: str) -> TableSource:
+        new = copy.copy(self)
+        new.tables = tuple(map(copy.copy, self.tables))
+        for table in new.tables:
+            table.time_columns = frozenset([name])
+        return new
+
     def use_columns_of(self, first_name: str, first_roles: ColumnRoles) -> None:
         """Read the columns as in the first table of a partitioned source; raise TO309 for other columns."""
         check_same_columns(first_name, first_roles.names, self.name, self.roles.names)

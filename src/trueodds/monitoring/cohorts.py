@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -113,8 +115,24 @@ def parse_horizon(value: Any, unit: UnitName) -> int:
     )
 
 
-def read_times(time: Any, n: int, unit: UnitName) -> Array:
-    """Return the prediction time of each row: (n,) int64 for an integer unit, else datetime64.
+def format_horizon(horizon: int, unit: UnitName) -> str:
+    """Return a horizon as it can be given: in days, hours, or seconds; of an integer unit, the integer.
+
+    >>> format_horizon(2_592_000, "day"), format_horizon(21_600, "day"), format_horizon(90, "day")
+    ('30d', '6h', '90 seconds')
+    """
+    if unit == "integer":
+        return str(horizon)
+    for name, symbol in (("day", "d"), ("hour", "h")):
+        if horizon % _SECONDS[name] == 0:
+            return f"{horizon // _SECONDS[name]}{symbol}"
+    return f"{horizon} seconds"
+
+
+def read_times(time: Any, n: int, unit: UnitName, first_row: int = 0) -> Array:
+    """Return the prediction time of each row: (n,) int64 for an integer unit, else datetime64[us].
+
+    Times with a zone become UTC, and those without are those of UTC. The rows begin with `first_row`.
 
     Raises TO901 for missing times, and for those that are not dates, datetimes or integers.
     """
@@ -127,10 +145,10 @@ def read_times(time: Any, n: int, unit: UnitName) -> Array:
         raise InputError(
             "TO901",
             "Every row needs its prediction time.",
-            f"none in row {int(is_missing.argmax())} ({int(is_missing.sum()):,} such rows)",
+            f"none in row {first_row + int(is_missing.argmax()):,} ({int(is_missing.sum()):,} such rows)",
             "Fill it, or leave these rows out; the monitor cannot assign them to a cohort.",
         )
-    return times
+    return times if times.dtype.kind == "i" else times.astype("datetime64[us]")
 
 
 def read_moment(moment: Any, unit: UnitName) -> Moment:
@@ -153,8 +171,8 @@ def format_moment(moment: Moment) -> str:
     return str(day if day == moment else moment.astype("datetime64[s]"))
 
 
-def refuse_future(times: Array, as_of: Moment) -> None:
-    """Raise TO902 if rows were predicted after `as_of`. A date counts until its end."""
+def refuse_future(times: Array, as_of: Moment, first_row: int) -> None:
+    """Raise TO902 if rows were predicted after `as_of`. A date counts until its end; rows begin with `first_row`."""
     latest: Any = as_of
     if isinstance(as_of, np.datetime64) and as_of == as_of.astype("datetime64[D]"):
         latest = as_of + np.timedelta64(1, "D") - np.timedelta64(1, "us")
@@ -163,7 +181,7 @@ def refuse_future(times: Array, as_of: Moment) -> None:
         raise InputError(
             "TO902",
             "Rows were predicted after ⟨as_of⟩, the moment when the labels were extracted.",
-            f"{times[is_future][0]} in row {int(is_future.argmax())} for as_of {format_moment(as_of)}"
+            f"{times[is_future][0]} in row {first_row + int(is_future.argmax()):,} for as_of {format_moment(as_of)}"
             f" ({int(is_future.sum()):,} such rows)",
             "Pass the moment of the extraction as ⟨as_of⟩, and correct times in the future.",
         )
@@ -184,10 +202,19 @@ def _as_moments(time: Any, unit: UnitName) -> Array:
     if array.dtype.kind in "iuf" and array.size:
         raise _time_error(f"numbers, such as {array.flat[0]}", "Pass dates, or ⟨unit='integer'⟩.")
     if array.dtype.kind in "OUT":
-        array = _parse_objects(array)
+        array = _parse_iso_dates(array) if array.dtype.kind == "U" else _parse_objects(array)
     if array.dtype.kind != "M":
         raise _time_error(f"{array.dtype} values")
     return array
+
+
+def _parse_iso_dates(array: Array) -> Array:
+    """Convert texts, fast if all of them are dates or datetimes in the extended ISO format without a zone."""
+    if array.size and np.char.str_len(array).min() >= len("2026-11-28"):
+        with suppress(ValueError, Warning), warnings.catch_warnings():
+            warnings.simplefilter("error")  # which NumPy raises for a zone
+            return array.astype("datetime64[us]")
+    return _parse_objects(array)
 
 
 def _parse_objects(array: Array) -> Array:

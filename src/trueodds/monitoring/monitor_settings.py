@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from trueodds.core.errors import InputError, argument, describe
 from trueodds.core.settings import NonNegative, Probability, Range, Settings, check
 from trueodds.monitoring.alternatives import EDGES, FEW_EDGES, FEW_GAPS, GAPS, Alternatives
-from trueodds.monitoring.cohorts import Unit, UnitName, parse_horizon
+from trueodds.monitoring.cohorts import Unit, UnitName, format_horizon, parse_horizon
 
 Missing = Literal["refuse", "least", "exclude", "no-event"]
 MAX_VIEWS_WITH_ALL_CELLS = 2  # with more views, fewer cells and tilts keep the state small
@@ -100,6 +100,10 @@ class MonitorSettings(Settings):
             object.__setattr__(settings, "horizon", values["horizon"])
         return settings
 
+    def describe_setting(self, name: str) -> str:
+        """Return the value of a setting as text, as it can be given."""
+        return format_horizon(self.horizon, self.unit) if name == "horizon" else describe(getattr(self, name))
+
     def refuse_others(self, given: Mapping[str, Any]) -> None:
         """Raise TO904 if settings differ from these, which the first call fixed."""
         base = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -107,11 +111,11 @@ class MonitorSettings(Settings):
         base["group"] = dict(self.group)
         new = MonitorSettings(**{**base, **given})
         for name in given:
-            if (value := getattr(new, name)) != (fixed := getattr(self, name)):
+            if getattr(new, name) != getattr(self, name):
                 raise InputError(
                     "TO904",
                     f"The first call fixed the settings of this monitor; {name} cannot change.",
-                    f"{describe(value)} instead of {describe(fixed)}",
+                    f"{new.describe_setting(name)} instead of {self.describe_setting(name)}",
                     f"Leave out {argument(name, given[name])}, or start a new monitor.",
                 )
 
@@ -145,5 +149,14 @@ def _read_groups(group: Any) -> tuple[tuple[str, tuple[str, ...] | None], ...]:
                 f"{describe(column)} twice",
                 "Name each column once: its rows would count twice.",
             )
-        columns.append((column, None if values is None else tuple(str(value) for value in values)))
+        columns.append((column, None if values is None else tuple(map(group_name, values))))
     return tuple(columns)
+
+
+def group_name(value: Any) -> str:
+    """Return the value of a group column as text; a column of integers that became floats has the same groups.
+
+    >>> group_name(1.0), group_name(1), group_name(1.5), group_name("north")
+    ('1', '1', '1.5', 'north')
+    """
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -37,15 +37,18 @@ def _saved_checksum(path: str) -> str | None:
 
 @contextmanager
 def _lock(path: str) -> Iterator[None]:
-    """Lock the old file, where the system can, so that of two writers the second finds the state of the first."""
-    file = None
+    """Lock the folder of a file, where the system can, so that of two writers the second finds the state of the first.
+
+    The folder also exists before the file does.
+    """
+    descriptor = None
     with suppress(ImportError, OSError):
         import fcntl
 
-        file = open(path, "rb")  # noqa: SIM115 - it is closed below, after the new file has replaced it
-        fcntl.flock(file, fcntl.LOCK_EX)
+        descriptor = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield
     finally:
-        if file is not None:
-            file.close()
+        if descriptor is not None:
+            os.close(descriptor)

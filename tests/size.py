@@ -23,15 +23,15 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 # Methods whose names are also values of settings (interval="auto", band="consistency"), settings or columns.
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
-    "modules": 474,
-    "lines of code": 69_504,
-    "lines of docstrings": 23_653,
+    "modules": 477,
+    "lines of code": 69_798,
+    "lines of docstrings": 23_735,
     "modules under 60 lines of code": 81,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 69,
     "functions that convert to or from JSON": 43,
     "names of methods outside their module": 319,
-    "numbers named in capitals": 687,
+    "numbers named in capitals": 688,
     "functions entered by measure without an interval": 152,
     "files entered by measure without an interval": 37,
     "functions entered by measure with an interval": 307,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -332,3 +333,44 @@ def test_the_page_is_that_of_the_report_with_options(run: Run, table: Path, stat
     path = tmp_path / "report.html"
     assert run("monitor", table, "--state", state, *FIRST, "--as-of", AS_OF, "--html", path).exit_code == 1
     assert "trueodds fit since_onset.parquet" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_rows_in_batches_of_any_order_give_the_state_of_all_rows_at_once(
+    run: Run, frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    shuffled = frame.sample(frac=1, random_state=0)
+    path = tmp_path / f"shuffled.{suffix}"
+    shuffled.to_parquet(path) if suffix == "parquet" else shuffled.to_csv(path, index=False)
+    states = []
+    for n_rows in (2**19, 300):
+        monkeypatch.setattr(sys.modules["trueodds.cli.monitor"], "ROWS_PER_BATCH", n_rows)
+        state = tmp_path / f"{n_rows}.json"
+        options = ("--probs", "risk", "--time", "at", "--horizon", "60d", "--group", "region", "--row-id", "key")
+        assert run("monitor", path, "--state", state, *options).exit_code == 0
+        states.append(json.loads(state.read_text(encoding="utf-8")))
+    whole, parts = states
+    for key in ("model", "as_of", "columns", "epochs"):
+        assert parts[key] == whole[key]
+    assert parts["open"].keys() == whole["open"].keys()
+    for number, cohort in whole["open"].items():
+        other = parts["open"][number]
+        for key in ("rows", "unlabeled", "labels", "fingerprint", "sample", "as_of"):
+            assert other[key] == cohort[key]
+        for name, views in cohort["sums"].items():
+            for cell, sums in views[0]["cells"].items():
+                assert other["sums"][name][0]["cells"][cell] == pytest.approx(sums, abs=1e-9)
+
+
+def test_repeated_ids_and_clusters_are_found_across_batches(
+    run: Run, frame: pd.DataFrame, tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["trueodds.cli.monitor"], "ROWS_PER_BATCH", 500)
+    path = tmp_path / "twice.csv"
+    pd.concat([frame, frame.iloc[[0]]]).to_csv(path, index=False)
+    for option, code in (("--row-id", "TO909"), ("--cluster", "TO910")):
+        result = run("monitor", path, "--state", state, *FIRST, option, "key")
+        assert (result.exit_code, code in result.stderr) == (2, True), result.stderr
+        assert not state.exists()
+    frame.to_csv(path, index=False)
+    assert run("monitor", path, "--state", state, *FIRST, "--cluster", "key").exit_code == 1  # an alarm

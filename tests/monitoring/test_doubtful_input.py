@@ -1,5 +1,9 @@
 """Does a monitor count what it should once, and refuse what it cannot place?"""
 
+import json
+import os
+import threading
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -128,3 +132,92 @@ def test_missing_labels_do_not_hide_an_alarm_of_earlier_cohorts():
     monitor = to.Monitor(horizon="1d").update(to.Predictions(y, p), day, as_of="2026-04-01")
     with pytest.raises(InputError, match=r"TO907.*an alarm at cohort 2026-01-\d\d, and 1 of 100 rows in cohort"):
         monitor.report()
+
+
+def test_an_older_table_cannot_replace_newer_labels_of_an_open_cohort():
+    y, p, day = stream()
+    older = np.where(day > np.datetime64("2026-01-20"), np.nan, y)
+    newer = to.Monitor().update(to.Predictions(y, p), day, as_of="2026-02-05")
+    before = newer.to_dict()
+    with pytest.raises(InputError, match=r"TO903.*stands for as_of.*2026-01-30 after 2026-02-05"):
+        newer.update(to.Predictions(older, p), day)
+    with pytest.raises(InputError, match=r"TO903.*runs backwards"):
+        newer.update(to.Predictions(older, p), day, as_of="2026-02-01")
+    with pytest.raises(InputError, match=r"TO906.*2026-01-21 has fewer labels.*0 instead of 60"):
+        newer.update(to.Predictions(older, p), day, as_of="2026-02-06")
+    assert newer.to_dict() == before
+    newer.update(to.Predictions(older, p), day, as_of="2026-02-06", allow_fewer=True)
+    assert newer.report().status.open_unlabeled == np.isnan(older).sum()
+
+
+def test_a_group_column_of_integers_that_became_floats_has_the_same_groups():
+    y, p, day = stream(20, 30)
+    group = np.arange(y.size) % 3
+    settings = {"horizon": "1d", "group": {"site": [0, 1.0, 2]}, "center": 0.2}
+
+    def part(values, mask):
+        rows = to.Predictions(y[mask], p[mask], group={"site": values[mask]})
+        return to.Monitor(**settings).update(rows, day[mask], as_of="2026-03-01")
+
+    half = np.arange(y.size) % 2 == 0
+    as_objects = np.array([float(g) if i % 2 else int(g) for i, g in enumerate(group)], dtype=object)
+    for other in (group.astype(float), as_objects):
+        both = part(group, half) + part(other, ~half)
+        both.report()
+        assert list(both.to_dict()["capital"][0]) == ["", "site=0", "site=1", "site=2"]
+
+
+def test_a_declared_group_that_never_comes_is_named():
+    y, p, day = stream()
+    rows = to.Predictions(y, p, group={"r": np.repeat("north", y.size)})
+    monitor = to.Monitor(horizon="1d", group={"r": ["north", "suoth"]}).update(rows, day, as_of="2026-03-01")
+    notes = {note.code: note.text for note in monitor.report().notes}
+    assert "1 declared group without a row so far: r=suoth" in notes["TN910"]
+    assert "TN910" not in {note.code for note in to.Monitor("1d", group="r").update(rows, day).report().notes}
+
+
+def test_settings_that_differ_show_horizons_as_they_are_given():
+    y, p, day = stream()
+    a, b = (to.Monitor(horizon, center=0.2).update(to.Predictions(y, p), day) for horizon in ("14d", "36h"))
+    with pytest.raises(InputError, match=r"TO904.*horizon 14d and 36h"):
+        a + b
+    with pytest.raises(InputError, match=r"TO904.*7d instead of 14d"):
+        a.check_settings(horizon="1w")
+
+
+def test_the_moment_of_the_extraction_with_a_zone_is_one_of_utc():
+    rows = to.Predictions([0, 1], [0.2, 0.7])
+    monitor = to.Monitor().update(rows, ["2026-01-01T12:00", "2026-01-01T13:00"], as_of="2026-01-02T01:00+02:00")
+    assert monitor.as_of == "2026-01-01T23:00:00"
+    zoned = to.Monitor().update(rows, ["2026-01-01T12:00+01:00", "2026-01-01T13:00+01:00"], as_of="2026-01-02")
+    assert zoned.as_of == "2026-01-02"
+
+
+def test_the_first_save_of_a_state_waits_for_that_of_another_process(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    y, p, day = stream(3)
+    a, b = (to.Monitor().update(to.Predictions(y, p), day) for _ in range(2))
+    path = tmp_path / "monitor.json"
+    folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)  # as another process does while it saves
+    thread = threading.Thread(target=a.save, args=(path,))
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive()
+    assert not path.exists()
+    os.close(folder)
+    thread.join()
+    assert json.loads(path.read_text(encoding="utf-8"))["version"] == to.__version__
+    with pytest.raises(InputError, match="TO913"):
+        b.save(path)
+
+
+def test_many_groups_are_summed_in_parts_with_the_same_result(monkeypatch):
+    y, p, day = stream(12, 40)
+    rows = to.Predictions(y, p, group={"g": np.arange(y.size) % 7, "h": np.arange(y.size) % 3})
+    settings = {"horizon": "1d", "group": ["g", "h"]}
+    whole = to.Monitor(**settings).update(rows, day, as_of="2026-03-01")
+    monkeypatch.setattr("trueodds.monitoring.tally_cohorts._MAX_PAIRS", 5)
+    parts = to.Monitor(**settings).update(rows, day, as_of="2026-03-01")
+    assert parts.to_dict() == whole.to_dict()
+    assert parts.report().to_dict() == whole.report().to_dict()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,19 @@ from trueodds.cli.gate_values import GATE_FAILED
 from trueodds.cli.messages import spell_options
 from trueodds.cli.open_data import is_tally, matching_paths, names_of_files, open_data, refuse_repeated
 from trueodds.cli.options import COLUMN_KEYWORDS, FRACTION, JSON, data_options, pop_columns
+from trueodds.cli.record_options import has_record_options
 from trueodds.cli.settings import FunctionCommand, parse_value, read_parameters
 from trueodds.core.errors import InputError
-from trueodds.core.progress import ProgressBar
+from trueodds.core.progress import ProgressBar, report_in_rows
 
 if TYPE_CHECKING:
+    from trueodds.io.source import RowProgress
     from trueodds.monitoring.monitor import Monitor
     from trueodds.monitoring.monitor_report import MonitorReport
+    from trueodds.monitoring.tally_cohorts import RowBatch
 
 MODULE = "monitoring/monitor.py"
+ROWS_PER_BATCH = 2**19  # rows that are read at a time; a batch in which all cohorts occur has sums of each
 # How files are read, which may change between calls; other columns are those of the first call.
 _READING_KEYWORDS = ("engine", "scheduler", "master", "separator", "decimal", "sum_tolerance")
 _DEFAULT_COLUMNS = {"label": "label", "probs": "p_*"}
@@ -132,7 +136,7 @@ def _update(
     monitor: Monitor, files: Sequence[str], columns: Mapping[str, Any], as_of: str | None, *, allow_fewer: bool
 ) -> Sequence[Any]:
     """Give the rows of the files to the monitor, and return the notes on how they were read."""
-    from trueodds.monitoring.monitor import fix_columns, read_columns
+    from trueodds.monitoring.monitor import fix_columns, read_columns, update_from_batches
 
     fixed = read_columns(monitor)
     columns = _join_columns(fixed, columns)
@@ -143,20 +147,37 @@ def _update(
         fix = "Name files of predictions; the state of a monitor is a sum already."
         raise InputError("TO603", "A monitor cannot read tallies, which have no times.", tallies[0], fix)
     time = columns["time"]
-    # The column of times is read as one of groups, the only ones that may have any type.
-    groups = list(dict.fromkeys([*monitor.settings.group_columns, time]))
-    reading = {name: value for name, value in columns.items() if name != "time"} | {"group": groups}
+    # The columns of times and clusters are read as groups, which may have any type and are the same in all batches.
+    extra = [name for name in (time, columns.get("cluster")) if name is not None]
+    groups = list(dict.fromkeys([*monitor.settings.group_columns, *extra]))
+    reading = {name: value for name, value in columns.items() if name not in ("time", "cluster")} | {"group": groups}
+    moment = parse_value(as_of) if as_of is not None and monitor.settings.unit == "integer" else as_of
     with ProgressBar() as progress:
-        progress(0.0, "reading")
-        source = open_data(files, reading, needs_label=False)
-        preds = source.collect()
-        progress(0.5, "adding up")
-        times = preds.group[time]
-        moment = parse_value(as_of) if as_of is not None and monitor.settings.unit == "integer" else as_of
-        monitor.update(preds, times, moment, allow_fewer=allow_fewer)
+        if not has_record_options(files, reading):
+            reading["batch_rows"] = ROWS_PER_BATCH
+        source = open_data(files, reading, needs_label=False).with_time_column(time)
+        batches = _SourceBatches(source, time, columns.get("cluster"), report_in_rows(progress))
+        update_from_batches(monitor, batches, moment, allow_fewer=allow_fewer)
     if not fixed:
         fix_columns(monitor, {name: value for name, value in columns.items() if name not in _READING_KEYWORDS[:3]})
     return source.notes if hasattr(source, "notes") else ()
+
+
+class _SourceBatches:
+    """The rows of a source in batches, as often as they are read."""
+
+    def __init__(self, source: Any, time: str, cluster: str | None, progress: RowProgress) -> None:
+        self.source, self.time, self.cluster, self.progress = source, time, cluster, progress
+
+    def __iter__(self) -> Iterator[RowBatch]:
+        from trueodds.monitoring.tally_cohorts import RowBatch
+
+        n_read = 0
+        for preds in self.source.batches():
+            cluster = None if self.cluster is None else preds.group[self.cluster]
+            yield RowBatch(preds, preds.group[self.time], preds.row_id, cluster)
+            n_read += preds.n
+            self.progress(n_read, self.source.rows)
 
 
 def _join_columns(fixed: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

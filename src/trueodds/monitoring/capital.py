@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,9 +60,25 @@ class Capital:
         bets = prior + self.memory
         return (log_sum(bets + by_cell) - log_sum(bets)).sum(axis=2).T
 
-    def judge(self, log_ratios: Array, alternatives: Alternatives) -> Capital:
-        """Return the capital after another cohort, given the log-likelihood ratios, (views, alternatives)."""
-        factors = np.hstack((log_ratios, self.products(log_ratios, alternatives)))
+    @classmethod
+    def join(cls, capitals: Sequence[Capital]) -> Capital:
+        """Return the capital of the views of all groups, one after the other."""
+        log_values = np.concatenate([capital.log_values for capital in capitals])
+        return cls(capitals[0].t, log_values, np.concatenate([capital.memory for capital in capitals], axis=1))
+
+    def split(self, n_views: int) -> list[Capital]:
+        """Return the capital of each group, of which each has so many views."""
+        return [
+            Capital(self.t, self.log_values[i : i + n_views].copy(), self.memory[:, i : i + n_views].copy())
+            for i in range(0, len(self.log_values), n_views)
+        ]
+
+    def judge(self, log_ratios: Array, alternatives: Alternatives, products: Array | None = None) -> Capital:
+        """Return the capital after another cohort, given the log-likelihood ratios, (views, alternatives).
+
+        `products` are those of `products(log_ratios, alternatives)`, which are computed unless they are known.
+        """
+        factors = np.hstack((log_ratios, self.products(log_ratios, alternatives) if products is None else products))
         discounts = np.array(DISCOUNTS)[:, None, None, None]
         newly_invested = np.log(uninvested(self.t) - uninvested(self.t + 1))
         memory = discounts * self.memory + _by_cell(log_ratios, alternatives)

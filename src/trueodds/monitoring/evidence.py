@@ -8,7 +8,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels.likelihood_ratio_sums import CELL_COLUMNS, CERTAIN_COLUMNS, sum_likelihood_ratios
-from trueodds.kernels.tilted_sums import TILT_GRID, sum_tilted
+from trueodds.kernels.tilted_sums import sum_tilted
 from trueodds.monitoring.alternatives import Alternatives
 from trueodds.monitoring.shock import shock_log_ratio
 
@@ -87,16 +87,6 @@ class EvidenceSums:
             for cell, psi in blocks
         ]
         return np.concatenate((level, np.zeros(alternatives.n_slopes), np.concatenate(cells)))
-
-
-def empty_sums(alternatives: Alternatives, shock_sd: float) -> EvidenceSums:
-    """Return the sums of no rows."""
-    return EvidenceSums(
-        np.zeros((alternatives.n_cells, N_TOTALS + alternatives.n_tilts)),
-        np.zeros(alternatives.n_slopes),
-        np.zeros(len(CERTAIN_COLUMNS)),
-        np.zeros((alternatives.n_cells, len(TILT_GRID))) if shock_sd else None,
-    )
 
 
 def sum_evidence(

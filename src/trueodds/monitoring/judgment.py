@@ -12,7 +12,6 @@ from trueodds.core.json_files import JsonObject
 from trueodds.monitoring.alternatives import Alternatives
 from trueodds.monitoring.capital import Capital, log_sum
 from trueodds.monitoring.cohort_tally import ALL_ROWS, CohortTally
-from trueodds.monitoring.evidence import empty_sums
 from trueodds.monitoring.judged_cohorts import JudgedCohort, JudgedSums, fold, totals_of
 from trueodds.monitoring.monitor_settings import MonitorSettings
 
@@ -142,7 +141,7 @@ class Judgment:
         cohort = JudgedCohort(
             number, epoch, tally.rows, tally.unlabeled, tuple(tally.labels.tolist()), tally.fingerprint, log_evidence
         )
-        names = (ALL_ROWS, *self.epochs[epoch].groups)
+        names = {ALL_ROWS, *self.epochs[epoch].groups}
         totals = {name: totals_of(views) for name, views in tally.sums.items() if name in names}
         cell_rows = np.stack([view.cell_rows for view in tally.sums[ALL_ROWS]])
         sums = JudgedSums(number, number, epoch, 1, totals, log_ratios, cell_rows)
@@ -161,16 +160,12 @@ class Judgment:
         self, thread: Mapping[str, Capital], settings: MonitorSettings, alternatives: list[Alternatives]
     ) -> list[tuple[float, str]]:
         """Return the log of the weighted e-value of all rows and of each group; what is not invested is last."""
-        shares = self._shares(settings)
-        result = [
-            (
-                math.log(shares[name])
-                + float(log_sum(_log_evidence_by_view(capital, settings, alternatives)))
-                - math.log(len(alternatives)),
-                name,
-            )
-            for name, capital in thread.items()
-        ]
+        if not thread:
+            return [(0.0, ALL_ROWS)]
+        shares, n_views = self._shares(settings), len(alternatives)
+        by_view = Capital.join(list(thread.values())).log_evidence(alternatives[0], has_shock=bool(settings.shock_sd))
+        evidence = log_sum(by_view.reshape(-1, n_views)) - math.log(n_views)
+        result = [(math.log(shares[name]) + float(value), name) for name, value in zip(thread, evidence, strict=True)]
         left = 1 - sum(shares[name] for name in thread)
         return [*result, (math.log(left), ALL_ROWS)] if left > 1e-12 else result
 
@@ -192,23 +187,27 @@ class Judgment:
         position = number % settings.n_threads
         thread = threads[position]
         t = next(iter(thread.values())).t if thread else 0
-        empty = [empty_sums(view, settings.shock_sd) for view in alternatives]
-        new_thread, log_ratios = {}, {}
-        for name in names:
-            views = tally.sums.get(name, tuple(empty))
-            ratios = np.stack(
-                [sums.log_ratios(view, settings.shock_sd) for sums, view in zip(views, alternatives, strict=True)]
-            )
-            before = thread.get(name) or Capital.start(alternatives[0], len(alternatives), t)
-            new_thread[name] = before.judge(ratios, alternatives[0])
-            if name in tally.sums:
-                of_all_scores = ratios[:, : alternatives[0].n_tilts + alternatives[0].n_slopes]
-                log_ratios[name] = np.hstack((of_all_scores, before.products(ratios, alternatives[0])))
+        n_views, first = len(alternatives), alternatives[0]
+        sums_of_name = dict(tally.sums.items())
+        # The views of all groups are judged together, because there can be many groups.
+        ratios = np.zeros((len(names), n_views, first.size))
+        for i, name in enumerate(names):
+            for j, sums in enumerate(sums_of_name.get(name, ())):
+                ratios[i, j] = sums.log_ratios(alternatives[j], settings.shock_sd)
+        flat = ratios.reshape(-1, first.size)
+        before = Capital.join([thread.get(name) or Capital.start(first, n_views, t) for name in names])
+        products = before.products(flat, first)
+        new_thread = dict(zip(names, before.judge(flat, first, products).split(n_views), strict=True))
+        products_of_name = products.reshape(len(names), n_views, -1)
+        log_ratios = {
+            name: np.hstack((ratios[i, :, : first.n_tilts + first.n_slopes], products_of_name[i]))
+            for i, name in enumerate(names)
+            if name in sums_of_name
+        }
         threads[position] = new_thread
         judged = replace(self, epochs=(*self.epochs[:-1], epoch), capital=tuple(threads))
         evidence = max(judged.log_evidence_by_thread(settings, alternatives))
-        whole = tally.sums[ALL_ROWS]
-        impossible = epoch.impossible + sum(view.impossible for view in whole)
+        impossible = epoch.impossible + sum(view.impossible for view in sums_of_name[ALL_ROWS])
         is_evident = evidence >= -math.log(settings.alpha)
         is_alarm = is_evident or impossible > 0
         contributions = epoch.contributions
@@ -274,10 +273,6 @@ def _number_groups(epoch: MonitorEpoch, tally: CohortTally, settings: MonitorSet
             n_new += 1
             groups[name] = RESERVE * 2.0**-n_new
     return replace(epoch, groups=groups, n_new_groups=n_new, unmonitored_groups=unmonitored)
-
-
-def _log_evidence_by_view(capital: Capital, settings: MonitorSettings, alternatives: list[Alternatives]) -> np.ndarray:
-    return capital.log_evidence(alternatives[0], has_shock=bool(settings.shock_sd))
 
 
 def _claims(alternatives: Alternatives, logs: np.ndarray) -> list[tuple[str, np.ndarray, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any, Literal
 
@@ -17,21 +17,16 @@ from trueodds.core.settings import check
 from trueodds.core.signatures import checks_arguments
 from trueodds.data.predictions import Predictions
 from trueodds.monitoring import report_of_state
-from trueodds.monitoring.cohort_tally import CohortTally, refuse_repeated_ids, tally_cohorts
-from trueodds.monitoring.cohorts import (
-    Moment,
-    UnitName,
-    format_moment,
-    read_moment,
-    read_times,
-    refuse_future,
-)
+from trueodds.monitoring.cohort_tally import CohortTally
+from trueodds.monitoring.cohorts import Moment, UnitName, format_moment, read_moment
 from trueodds.monitoring.judgment import Judgment
 from trueodds.monitoring.monitor_report import MonitorReport
 from trueodds.monitoring.monitor_settings import MonitorSettings
 from trueodds.monitoring.monitored_model import MonitoredModel
 from trueodds.monitoring.state import MonitorState, invalid_state, state_from_json, state_to_json
 from trueodds.monitoring.state_file import write_state
+from trueodds.monitoring.sum_of_states import add_states
+from trueodds.monitoring.tally_cohorts import RowBatch, tally_batches
 
 MAX_NAMED_COHORTS = 3  # number of cohorts that a note names
 
@@ -82,7 +77,7 @@ class Monitor:
     The guarantee holds if the labels of a cohort are independent given the predictions and the earlier cohorts, and
     if labels that are missing are treated as `missing` says. Cost: about 0.2 µs per row and view. Open cohorts are
     sums: `a + b` is the monitor of all rows. Cohorts are judged in their order by `report`, and it does not matter how
-    often it is called. A saved state with two classes has about 11 kB, 2 to 5 kB for each open cohort, and 0.1 to 0.4
+    often it is called. A saved state with two classes has about 11 kB, 3 to 6 kB for each open cohort, and 0.1 to 0.4
     kB for each judged one; every class and group multiplies the first two numbers.
 
     See Also
@@ -177,13 +172,16 @@ class Monitor:
         preds : Predictions
             The predictions, of which recent ones may have no label.
         time : array (n,)
-            Prediction time of each row: dates, datetimes, texts in the ISO format, or integers.
+            Prediction time of each row: dates, datetimes, texts in the ISO format, or integers. Times with a zone are
+            converted to UTC; those without a zone are taken to be in UTC, also if `as_of` has one.
         as_of : date, datetime, str or int, optional
-            The moment when the labels were extracted. The default is the newest prediction time.
+            The moment when the labels were extracted, which must not run backwards from call to call. The default is
+            the newest prediction time.
         ids : array (n,), optional
-            Identifier of each row, to refuse rows that are given twice. The default is `preds.row_id`.
+            Identifier of each row, to refuse rows that are given twice, also to monitors that are added. The default is
+            `preds.row_id`.
         allow_fewer : bool, default=False
-            Whether an open cohort may have fewer rows than before.
+            Whether an open cohort may have fewer rows, or fewer labels, than before.
 
         Returns
         -------
@@ -194,25 +192,33 @@ class Monitor:
         ------
         InputError
             TO901 for invalid times, TO902 for rows after `as_of`, TO903 if `as_of` runs backwards, TO904 for
-            another model, TO906 for fewer rows than before, TO909 for repeated ids, TO910 for weights above 1,
-            repeated clusters, and outcomes that are not labels. The monitor is then unchanged.
+            another model, TO906 for fewer rows or labels than before, TO909 for repeated ids, TO910 for weights above
+            1, repeated clusters, and outcomes that are not labels. The monitor is then unchanged.
         """
         if not isinstance(preds, Predictions):
             raise InputError(
                 "TO302", "⟨update⟩ takes predictions.", describe(preds), "Pass ⟨Predictions(y_true, y_prob)⟩."
             )
-        state, settings = self._state, self.settings
-        times = read_times(time, preds.n, settings.unit)
-        moment = self._read_as_of(as_of, times)
-        refuse_future(times, moment)
         row_ids = preds.row_id if ids is None else np.asarray(ids)
-        if row_ids is not None:
-            if row_ids.shape != (preds.n,):
-                got = f"shape {row_ids.shape} for {preds.n:,} rows"
-                raise InputError("TO107", "ids must have one value per row.", got, "Align it first.")
-            refuse_repeated_ids(row_ids)
-        model = state.model or MonitoredModel.from_predictions(preds, settings)
-        tallies = tally_cohorts(preds, settings.period.numbers(times), moment, settings, model)
+        if row_ids is not None and row_ids.shape != (preds.n,):
+            got = f"shape {row_ids.shape} for {preds.n:,} rows"
+            raise InputError("TO107", "ids must have one value per row.", got, "Align it first.")
+        batch = RowBatch(preds, time, row_ids, preds.cluster)
+        self._take([batch], as_of, allow_fewer=check("allow_fewer", allow_fewer, bool))
+        return self
+
+    def _take(self, batches: Iterable[RowBatch], as_of: Any, *, allow_fewer: bool) -> None:
+        """Take the rows of a call, in one batch or more, which are read again for the centers of a new monitor."""
+        state, settings = self._state, self.settings
+        given = None if as_of is None else read_moment(as_of, settings.unit)
+        if given is not None:
+            self._refuse_earlier(given, "⟨as_of⟩ runs backwards: an earlier call had newer labels.")
+        model = state.model or MonitoredModel.from_batches((batch.preds for batch in batches), settings)
+        tallies, newest = tally_batches(batches, given, settings, model)
+        if given is None:
+            self._refuse_earlier(newest, "The newest prediction time, which stands for ⟨as_of⟩, runs backwards.")
+        moment = newest if given is None else given
+        tallies = {number: replace(tally, as_of=moment) for number, tally in tallies.items()}
         judged = {cohort.number: cohort for cohort in state.judgment.cohorts}
         last = state.judgment.last
         opened = dict(state.open)
@@ -224,36 +230,24 @@ class Monitor:
             elif last is not None and number < last:
                 late.append(number)
             else:
-                before = opened.get(number)
-                if before is not None and tally.rows < before.rows and not check("allow_fewer", allow_fewer, bool):
-                    raise InputError(
-                        "TO906",
-                        f"The open cohort {settings.period.label(number)} has fewer rows than before.",
-                        f"{tally.rows:,} instead of {before.rows:,}",
-                        "Give all rows of a cohort in one call, or add monitors of its parts. If rows were removed,"
-                        " pass ⟨allow_fewer=True⟩.",
-                    )
+                if (before := opened.get(number)) is not None and not allow_fewer:
+                    _refuse_fewer(settings.period.label(number), before, tally)
                 opened[number] = tally
         notes = (*self._changed_notes(changed), *self._late_notes(late, tallies))
-        as_of_now = moment if state.as_of is None else max(state.as_of, moment)
-        new = replace(state, model=model, as_of=as_of_now, open=dict(sorted(opened.items())))
+        new = replace(state, model=model, as_of=moment, open=dict(sorted(opened.items())))
         self._set(new, notes, self._saved)
-        return self
 
-    def _read_as_of(self, as_of: Any, times: Any) -> Moment:
-        """Return the moment of the extraction; raise TO903 if it is earlier than that of an earlier call."""
-        before, unit = self._state.as_of, self.settings.unit
-        if as_of is None:
-            return read_moment(times.max(), unit)
-        moment = read_moment(as_of, unit)
+    def _refuse_earlier(self, moment: Moment, problem: str) -> None:
+        """Raise TO903 with this problem if a moment is earlier than the latest one at which labels were extracted."""
+        before: Any = self._state.as_of
         if before is not None and moment < before:
             raise InputError(
                 "TO903",
-                "⟨as_of⟩ runs backwards: these labels were extracted before those that the monitor has.",
+                problem,
                 f"{format_moment(moment)} after {format_moment(before)}",
-                "Give the newest table, or add a monitor of the older one.",
+                "Give the newest table with ⟨as_of=⟩, the moment when its labels were extracted, or add a monitor of"
+                " the older one.",
             )
-        return moment
 
     def _changed_notes(self, changed: list[Any]) -> list[Note]:
         """Return the note on judged cohorts whose rows changed; nothing is judged again."""
@@ -284,46 +278,17 @@ class Monitor:
         return [Note("TN903", text)]
 
     def __add__(self, other: Any) -> Monitor:
-        """Return the monitor of the rows of both, neither of which may have been judged over the same cohorts."""
+        """Return the monitor of the rows of both, neither of which may have been judged over the same cohorts.
+
+        Rows that both have would count twice, and are refused (TO908). With ids, any common row among 64 rows of a
+        cohort, chosen at random, is found: an overlap of 5 % of the rows of a cohort with a probability of .96, and any
+        overlap of cohorts of up to 64 rows. Without ids, rows are compared by their times and predictions, and only
+        parts that are the same for three quarters of the comparable rows are refused.
+        """
         if not isinstance(other, Monitor):
             return NotImplemented
-        a, b = self._state, other._state
-        _check_mergeable(a, b)
-        is_judged = [bool(state.judgment.cohorts or state.judgment.epoch.number) for state in (a, b)]
-        if all(is_judged):
-            raise InputError(
-                "TO908",
-                "Two monitors that have judged cohorts, or were reset, cannot be added.",
-                f"{len(a.judgment.cohorts):,} and {len(b.judgment.cohorts):,} judged cohorts",
-                "Add them before the first report, or add a monitor of later cohorts without a report.",
-            )
-        judgment = (a if is_judged[0] else b).judgment
-        opened = dict(a.open)
-        for number, tally in b.open.items():
-            before = opened.get(number)
-            label = a.settings.period.label(number)
-            if before is not None and (before.fingerprint, before.rows) == (tally.fingerprint, tally.rows):
-                raise InputError(
-                    "TO908",
-                    "Both monitors have the same rows, which would count twice.",
-                    f"{tally.rows:,} rows of cohort {label}",
-                    "Give each row to one of them.",
-                )
-            opened[number] = tally if before is None else before + tally
-        if judgment.last is not None and opened and (first := min(opened)) <= judgment.last:
-            period = a.settings.period
-            raise InputError(
-                "TO908",
-                "A monitor with judged cohorts can take later cohorts only.",
-                f"cohort {period.label(first)}, after {period.label(judgment.last)} was judged",
-                "Add all parts of a cohort before the report that judges it.",
-            )
-        moments = [moment for moment in (a.as_of, b.as_of) if moment is not None]
         merged = Monitor.__new__(Monitor)
-        state = MonitorState(
-            a.settings, a.model or b.model, max(moments, default=None), dict(sorted(opened.items())), judgment,
-            {**b.columns, **a.columns},
-        )  # fmt: skip
+        state = add_states(self._state, other._state)
         merged._set(state, (*self._notes, *other._notes), {**self._saved, **other._saved})
         return merged
 
@@ -543,24 +508,26 @@ def fix_columns(monitor: Monitor, columns: Mapping[str, Any]) -> None:
     monitor._set(replace(monitor._state, columns=columns), monitor._notes, monitor._saved)
 
 
-def _check_mergeable(a: MonitorState, b: MonitorState) -> None:
-    """Raise TO904 if two monitors differ in their settings or in their model."""
-    for field in fields(MonitorSettings):
-        values = getattr(a.settings, field.name), getattr(b.settings, field.name)
-        if values[0] != values[1]:
-            got = f"{field.name} {describe(values[0])} and {describe(values[1])}"
-            raise InputError("TO904", "Monitors with different settings cannot be added.", got, "Use the same ones.")
-    if a.model is None or b.model is None or a.model == b.model:
-        return
-    if replace(a.model, centers=b.model.centers) == b.model:
-        got = f"{describe(list(a.model.centers))} and {describe(list(b.model.centers))}"
-        raise InputError(
-            "TO904",
-            "The slopes of the two monitors turn about different centers, in log odds.",
-            got,
-            "Set ⟨center⟩ to the mean probability when creating them, for instance ⟨center=0.1⟩.",
-        )
-    raise InputError(
-        "TO904", "Monitors of different models cannot be added.", f"{a.model.classes} and {b.model.classes}",
-        "Add the monitors of one model.",
-    )  # fmt: skip
+def _refuse_fewer(label: str, before: CohortTally, now: CohortTally) -> None:
+    """Raise TO906 if a cohort has fewer rows than before, or fewer labels."""
+    for what, old, new, cause in (
+        (
+            "rows",
+            before.rows,
+            now.rows,
+            "Give all rows of a cohort in one call, or add monitors of its parts. If rows were removed,",
+        ),
+        ("labels", before.labeled, now.labeled, "Give the newest table. If labels were withdrawn,"),
+    ):
+        if new < old:
+            raise InputError(
+                "TO906",
+                f"The open cohort {label} has fewer {what} than before.",
+                f"{new:,} instead of {old:,}",
+                f"{cause} pass ⟨allow_fewer=True⟩.",
+            )
+
+
+def update_from_batches(monitor: Monitor, batches: Iterable[RowBatch], as_of: Any, *, allow_fewer: bool) -> None:
+    """Give the rows of batches to a monitor, as one call of `update`, without all of them in memory."""
+    monitor._take(batches, as_of, allow_fewer=allow_fewer)

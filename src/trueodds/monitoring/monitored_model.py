@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logit
 
 from trueodds.core.errors import InputError, describe
-from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens
 from trueodds.lenses.lens_by_name import as_lens
@@ -41,8 +42,10 @@ class MonitoredModel:
     centers: tuple[float, ...]
 
     @classmethod
-    def from_predictions(cls, preds: Predictions, settings: MonitorSettings) -> MonitoredModel:
+    def from_batches(cls, batches: Iterable[Predictions], settings: MonitorSettings) -> MonitoredModel:
         """Return the model of the first rows. The default centers are the log odds of their mean probabilities."""
+        batches = iter(batches)
+        preds = next(batches)
         if preds.kind == "multilabel":
             raise InputError(
                 "TO910",
@@ -71,7 +74,11 @@ class MonitoredModel:
         if settings.center is not None:
             centers = [float(logit(settings.center))] * len(probabilities)
         else:
-            centers = [_log_odds_of_mean(p, preds.weight) for p in probabilities]
+            sums, total = np.zeros(len(probabilities)), 0.0
+            for part in itertools.chain([preds], batches):
+                sums += [float(part.w @ p) for p in lens.probabilities(part)]
+                total += float(part.w.sum())
+            centers = [_log_odds(mean) for mean in (sums / total).tolist()]
         names = tuple(str(name) for name in preds.classes)
         return cls(preds.kind, names, lens.name, tuple(lens.view_names(preds)), tuple(centers))
 
@@ -96,6 +103,6 @@ class MonitoredModel:
         return as_lens(self.lens)
 
 
-def _log_odds_of_mean(p: Array, w: Array | None) -> float:
-    mean = float(np.average(p, weights=w))
-    return float(logit(mean)) if 0 < mean < 1 else 0.0
+def _log_odds(mean: float) -> float:
+    """Return log odds, rounded so that they do not depend on the order in which the rows were added up."""
+    return round(float(logit(mean)), 6) if 0 < mean < 1 else 0.0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.formatting import format_count
 from trueodds.core.typing import Array
 from trueodds.monitoring.advice import Advice, advise
 from trueodds.monitoring.cohort_tally import ALL_ROWS
@@ -30,6 +31,7 @@ IMPOSSIBLE_ADVICE = (
     "Look at the rows whose observed class had predicted probability 0: is the label wrong, or the input new? Then give"
     " every class a small probability."
 )
+MAX_NAMED_GROUPS = 3  # number of groups that a note names
 N_COMPARED = 16  # number of first and of latest cohorts whose predictions are compared
 
 
@@ -210,6 +212,11 @@ def _notes(state: MonitorState) -> list[Note]:
     notes = []
     if not judgment.epoch.n_cohorts:
         notes.append(Note("TN905", "No cohort has been judged in this epoch, so there is no evidence yet."))
+    seen = {name for sums in judgment.history for name in sums.totals}
+    if absent := [name for name in judgment.epoch.groups if name not in seen]:
+        names = ", ".join(absent[:MAX_NAMED_GROUPS]) + (", …" if len(absent) > MAX_NAMED_GROUPS else "")
+        number = format_count(len(absent), "declared group")
+        notes.append(Note("TN910", f"The monitor has {number} without a row so far: {names}."))
     open_rows = sum(tally.rows for tally in opened)
     if settings.horizon and open_rows and not sum(tally.unlabeled for tally in opened):
         text = (

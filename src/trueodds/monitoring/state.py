@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+import trueodds
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.kernels.likelihood_ratio_sums import CERTAIN_COLUMNS
 from trueodds.kernels.tilted_sums import TILT_GRID
 from trueodds.monitoring.alternatives import Alternatives
 from trueodds.monitoring.capital import DISCOUNTS, Capital
-from trueodds.monitoring.cohort_tally import CohortTally
+from trueodds.monitoring.cohort_tally import CohortSums, CohortTally
 from trueodds.monitoring.cohorts import Moment
 from trueodds.monitoring.evidence import N_TOTALS, EvidenceSums
 from trueodds.monitoring.judged_cohorts import JudgedCohort, JudgedSums
@@ -59,6 +60,7 @@ def state_to_json(state: MonitorState) -> dict[str, Any]:
     judgment = state.judgment
     content = {
         "schema": SCHEMA,
+        "version": trueodds.__version__,
         "settings": state.settings.to_json(),
         "model": None if state.model is None else asdict(state.model),
         "columns": dict(state.columns),
@@ -150,6 +152,8 @@ def _tally_to_json(tally: CohortTally) -> dict[str, Any]:
         "unlabeled": tally.unlabeled,
         "labels": tally.labels,
         "fingerprint": f"{tally.fingerprint:016x}",
+        "sample": tally.sample.astype(">u8").tobytes().hex(),
+        "has_ids": tally.has_ids,
         "as_of": _moment_to_json(tally.as_of),
         "sums": {name: [_sums_to_json(view) for view in views] for name, views in tally.sums.items()},
     }
@@ -162,8 +166,16 @@ def _tally_from_json(values: Mapping[str, Any], alternatives: list[Alternatives]
         name: tuple(_sums_from_json(*item) for item in zip(views, alternatives, strict=True))
         for name, views in values["sums"].items()
     }
-    labels = np.array(values["labels"], dtype=np.int64)
-    return CohortTally(values["rows"], values["unlabeled"], labels, int(values["fingerprint"], 16), as_of, sums)
+    return CohortTally(
+        values["rows"],
+        values["unlabeled"],
+        np.array(values["labels"], dtype=np.int64),
+        int(values["fingerprint"], 16),
+        np.frombuffer(bytes.fromhex(values["sample"]), dtype=">u8").astype(np.uint64),
+        values["has_ids"],
+        as_of,
+        CohortSums.pack(sums),
+    )
 
 
 def _sums_to_json(sums: EvidenceSums) -> dict[str, Any]:

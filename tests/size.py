@@ -23,21 +23,21 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 # Methods whose names are also values of settings (interval="auto", band="consistency"), settings or columns.
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
-    "modules": 477,
-    "lines of code": 69_798,
-    "lines of docstrings": 23_735,
-    "modules under 60 lines of code": 81,
+    "modules": 489,
+    "lines of code": 71_247,
+    "lines of docstrings": 24_373,
+    "modules under 60 lines of code": 84,
     "public methods of the largest class": 26,
-    "places that ask for Predictions or Tally": 69,
+    "places that ask for Predictions or Tally": 70,
     "functions that convert to or from JSON": 43,
-    "names of methods outside their module": 319,
-    "numbers named in capitals": 688,
+    "names of methods outside their module": 321,
+    "numbers named in capitals": 712,
     "functions entered by measure without an interval": 152,
     "files entered by measure without an interval": 37,
     "functions entered by measure with an interval": 307,
     "files entered by measure with an interval": 52,
     "functions entered by audit": 1_060,  # the largest of several runs, which differ by nine
-    "files entered by audit": 147,
+    "files entered by audit": 148,
 }
 NO_CODE = {
     tokenize.COMMENT,

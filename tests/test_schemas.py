@@ -172,6 +172,10 @@ def test_every_key_of_a_result_is_in_its_schema() -> None:
         "table": [to.table({"a": a, "b": b}, ["ece", "brier"])],
         "threshold": [to.threshold(a), to.threshold(to.Predictions([1], [0.5]), risk="fnr")],
         "expectation": [to.expect(a, "f1"), to.expect(to.Predictions(None, [0.2, 0.3]), "precision")],
+        "judge": [
+            to.prediction_powered_mean([1.0, 0.0, None, None], [0.9, 0.2, 0.5, 0.4], sampling="random"),
+            to.prediction_powered_mean(None, [1, 1, 0], sensitivity=(90, 100), specificity=(75, 100)),
+        ],
         "power": [to.power(a, width=0.1)],
         "groups": [to.by_group(b, resamples=99), to.by_group(b, "o_e", between=True, interval=None, resamples=99)],
         "tally": [to.tally(b)],

@@ -28,6 +28,8 @@ from .api.fit import fit as fit
 from .api.load import load as load
 from .api.measure import measure as measure
 from .api.power import power as power
+from .api.prediction_powered_mean import prediction_powered_difference as prediction_powered_difference
+from .api.prediction_powered_mean import prediction_powered_mean as prediction_powered_mean
 from .api.scorer import scorer as scorer
 from .api.table import table as table
 from .api.tally import tally as tally

@@ -1,4 +1,4 @@
-"""Rows without a label are refused by everything but `Monitor` and `expect`."""
+"""Rows without a label are refused by everything but `Monitor`, `expect` and means from few labels."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 # Public names that are given no predictions: classes, modules, and functions whose rows come from elsewhere.
 OTHERS = {"InputError", "Note", "Predictions", "calibrators", "diagrams", "estimators", "tests", "load", "read"}
 OTHERS |= {"read_answers", "scorer", "RecalibratedClassifier"}
+OTHERS |= {"prediction_powered_mean", "prediction_powered_difference"}
 
 
 def unlabeled(kind: str) -> Predictions:
@@ -222,7 +223,7 @@ WITHOUT_ROWS = {"answers", "apply", "explain", "list", "merge", "study"}  # or t
 
 
 @pytest.mark.parametrize(
-    "command", sorted(set(main.list_commands(click.Context(main))) - WITHOUT_ROWS - {"expect", "monitor"})
+    "command", sorted(set(main.list_commands(click.Context(main))) - WITHOUT_ROWS - {"expect", "judge", "monitor"})
 )
 def test_every_command_refuses_a_missing_label(tmp_path: Path, command: str) -> None:
     path = write_csv(tmp_path / "rows.csv", LABELS["text"])

@@ -250,18 +250,18 @@ def _mixed_votes_error(votes: Array, n_votes: Array, is_count: Array, is_share: 
     )
 
 
-def check_correctness(correct: Array) -> Array:
+def check_correctness(correct: Array, name: str = "correct") -> Array:
     """Convert the correctness of answers (n,), which may be boolean or a text such as yes, to integers 0 and 1."""
-    check_one_dimensional(correct, "correct")
+    check_one_dimensional(correct, name)
     if correct.dtype.kind not in "US":
-        return check_binary(correct, "correct")
+        return check_binary(correct, name)
     texts, inverse = np.unique(correct, return_inverse=True)
     values = [truth_value(text) for text in texts.tolist()]
     is_unknown = np.array([value is None for value in values])[inverse.reshape(-1)]
     if is_unknown.any():
         row = int(np.argmax(is_unknown))
         count = count_phrase(int((correct == correct[row]).sum()))
-        problem = "correct must say whether each answer was correct."
+        problem = f"{name} must say whether each answer was correct."
         raise InputError("TO116", problem, f"{describe(str(correct[row]))} in row {row}{count}", TRUTH_REMEDY)
     return np.array(values, dtype=np.int64)[inverse.reshape(-1)]
 

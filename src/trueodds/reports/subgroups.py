@@ -36,10 +36,11 @@ from trueodds.reports.audit_sections import (
 )
 from trueodds.reports.standard_measures import standard_measure
 from trueodds.resampling.comparison import group_gaps
-from trueodds.resampling.comparison.compared_model import ComparedModel
-from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
+
+# Standard measures of each subgroup of two classes, by the estimator that `by_group` estimates them with.
+GROUP_MEASURES = {"observed_to_expected": "o_e", "calibration_slope": "calibration_slope"}
 
 
 @dataclass(frozen=True)
@@ -157,8 +158,14 @@ def measure_groups(
     significance level of the joint p-values.
     """
     seed = int(rng.integers(2**31)) if group_spec.seed is None else group_spec.seed
+    measures = GROUP_MEASURES if preds.kind == "classes" and preds.k == 2 else {}
     group_errors = group_gaps.GroupErrors(
-        ESTIMATORS.make("ece", {}), default_lens(preds), "mean", IntervalSpec(level=level), seed
+        ESTIMATORS.make("ece", {}),
+        default_lens(preds),
+        "mean",
+        IntervalSpec(level=level),
+        seed,
+        tuple(ESTIMATORS.make(estimator, {}) for estimator in measures.values()),
     )
     group_results = assess_groups(
         group_errors, preds, group_spec.partitions, group_tests, group_spec.min_effect, alpha, progress=progress
@@ -169,7 +176,13 @@ def measure_groups(
     return AuditGroups(
         groups=group_results.groups,
         accuracies=accuracies,
-        standard_measures=_measures_of_groups(preds, seed, level, group_results.group_errors),
+        standard_measures=tuple(
+            tuple(
+                standard_measure(name, model.value, model.interval(level)[0], model.estimand.estimator.best_value)
+                for name, model in zip(measures, error.companions, strict=True)
+            )
+            for error in group_results.group_errors
+        ),
         min_pvalue=group_tests.min_pvalue,
         correction=STEP_DOWN_MIN_P if group_tests.has_joint_draws else HOLM,
         min_effect=group_spec.min_effect,
@@ -180,32 +193,6 @@ def measure_groups(
         notes=(*group_tests.notes, *group_results.notes),
         unexamined=group_results.unexamined,
     )
-
-
-GROUP_MEASURES = {"o_e": "observed_to_expected", "calibration_slope": "calibration_slope"}  # by estimator
-
-
-def _measures_of_groups(
-    preds: Predictions, seed: int, level: float, group_errors: Sequence[ComparedModel]
-) -> tuple[tuple[StandardMeasure, ...], ...]:
-    """Return O:E ratio and calibration slope of each subgroup of two classes, as `by_group` estimates them.
-
-    `group_errors` has the rows of each subgroup. Other data have none.
-    """
-    if preds.kind != "classes" or preds.k != 2:
-        return ()
-    lens = default_lens(preds)
-    estimators = {name: ESTIMATORS.make(estimator, {}) for estimator, name in GROUP_MEASURES.items()}
-    measures = []
-    for number, error in enumerate(group_errors):
-        own_measures = []
-        for name, estimator in estimators.items():
-            estimand = Estimand.from_predictions(estimator, lens, error.preds, "mean")
-            model = ComparedModel(error.name, error.preds, estimand, IntervalSpec(level=level), [seed, number])
-            interval, _ = model.interval(level)
-            own_measures.append(standard_measure(name, model.value, interval, estimator.best_value))
-        measures.append(tuple(own_measures))
-    return tuple(measures)
 
 
 def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float, n_untested: int = 0) -> GroupPValues:

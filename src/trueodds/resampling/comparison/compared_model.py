@@ -61,6 +61,7 @@ class ComparedModel:
     """One model of a comparison on its rows: its estimand, resamples and interval.
 
     Models with the same `key`, the seed of the resamples and null draws, have the same rows and the same resamples.
+    The `companions` are models of other estimators on these rows with this key: rows are drawn once for all of them.
     """
 
     def __init__(
@@ -70,8 +71,10 @@ class ComparedModel:
         estimand: Estimand,
         interval_spec: IntervalSpec,
         key: Sequence[int],
+        companions: Sequence[ComparedModel] = (),
     ):
         self.name, self.preds, self.estimand, self.interval_spec = name, preds, estimand, interval_spec
+        self.companions = companions
         self.reported_estimand = estimand.reported_estimand
         self.key = tuple(key)
         self.clustered = preds.cluster is not None
@@ -120,19 +123,36 @@ class ComparedModel:
 
     @cached_property
     def resampled(self) -> BootstrapResult | None:
+        unit = self._resampled_unit
+        if unit is None:
+            return None
+        models = [self, *(companion for companion in self.companions if companion._resampled_unit == unit)]
+        results = bootstrap(
+            self.preds,
+            [model.reported_estimand for model in models],
+            self.interval_spec.resamples,
+            np.random.default_rng(self.key),
+            unit,
+        )
+        for model, result in zip(models, results, strict=True):
+            vars(model)["resampled"] = result  # the value of this property
+        return results[0]
+
+    @property
+    def _resampled_unit(self) -> str | None:
+        """The argument `resample` of `bootstrap`; None if the interval needs no resamples, or there are none."""
         if self.method in (None, "wald") or needs_requested_row_resamples(
             self.preds, self.reported_estimand, self.interval_spec
         ):
             return None
-        rng, resample = np.random.default_rng(self.key), self.interval_spec.resample
         if (
             self.method in PLAIN_BOOTSTRAP_METHODS
-            and resample == "auto"
+            and self.interval_spec.resample == "auto"
             and self.preds.n > MAX_RESAMPLED_ROWS
             and self.reported_estimand.cell_statistics is not None
         ):
-            resample = "rows"  # these methods resample the difference, which cells of one model cannot provide
-        return bootstrap(self.preds, [self.reported_estimand], self.interval_spec.resamples, rng, resample)[0]
+            return "rows"  # these methods resample the difference, which cells of one model cannot provide
+        return self.interval_spec.resample
 
     @cached_property
     def draws(self) -> Array | None:

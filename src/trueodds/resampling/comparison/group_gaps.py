@@ -34,12 +34,18 @@ class GroupErrors:
     aggregate: str  # how the values of several views are combined
     interval_spec: IntervalSpec
     seed: int  # of the resamples and null draws
+    companions: tuple[Estimator, ...] = ()  # further estimators, which share the resamples of a subgroup
 
     def error_of_group(self, preds: Predictions, group: Subgroup, number: int, rows: Array) -> ComparedModel:
         """Return the error of a subgroup from its `rows` only; its `number` distinguishes the resamples."""
         group_preds = preds[rows]
-        estimand = Estimand.from_predictions(self.estimator, self.lens, group_preds, self.aggregate)
-        return ComparedModel(group.label, group_preds, estimand, self.interval_spec, [self.seed, number])
+
+        def model(estimator: Estimator, companions: Sequence[ComparedModel] = ()) -> ComparedModel:
+            estimand = Estimand.from_predictions(estimator, self.lens, group_preds, self.aggregate)
+            key = [self.seed, number]
+            return ComparedModel(group.label, group_preds, estimand, self.interval_spec, key, companions)
+
+        return model(self.estimator, [model(estimator) for estimator in self.companions])
 
     def error_with_shared_clusters(self, preds: Predictions, group: Subgroup) -> ComparedModel:
         """Return the error of a subgroup that shares clusters with others; all share resamples and null draws."""

@@ -41,6 +41,11 @@ class DistinctScoreError(Estimator):
     by_rank: ClassVar[bool] = False  # whether only the order and the ties of the scores matter, not their distances
     is_norm: ClassVar[bool] = True  # whether the statistic is a seminorm of the vector (w, wp, wy)
 
+    @property
+    def max_drawn_scores(self) -> int:
+        """Maximum number of scores that draws distinguish; of more, neighboring scores form groups."""
+        return MAX_DISTINCT_SCORES
+
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Return the error as a function of the sums at the sorted distinct scores `s` (m,).
 
@@ -53,7 +58,7 @@ class DistinctScoreError(Estimator):
         return view.cached(self, lambda: self.score_statistic(view).value())
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
-        """The statistic for draws, with at most 4,096 groups of equal or neighboring scores."""
+        """The statistic for draws, with at most `max_drawn_scores` groups of equal or neighboring scores."""
         return self.score_statistic(view)
 
     def score_statistic(self, view: View) -> CellStatistic:
@@ -93,7 +98,7 @@ class DistinctScores(CellStatistic):
     def groups(self) -> ScoreGroups:
         """Groups of equal or neighboring scores for draws."""
         s, w, wy = self._sorted_scores.sums_by_score()
-        starts, total_weight = group_starts(w, MAX_DISTINCT_SCORES), w.sum()
+        starts, total_weight = group_starts(w, self.error.max_drawn_scores), w.sum()
         w_share, wp_share, wy_share = (np.add.reduceat(x, starts) / total_weight for x in (w, w * s, wy))
         # The groups keep the order of their scores; equal scores keep the score itself, free of rounding.
         mean_scores = s if len(starts) == len(s) else wp_share / w_share
@@ -138,7 +143,7 @@ class DistinctScores(CellStatistic):
 
 @dataclass(frozen=True, slots=True)
 class ScoreGroups:
-    """Groups of sorted scores: single scores up to MAX_DISTINCT_SCORES of them, else groups of about equal weight."""
+    """Groups of sorted scores: single scores if there are few enough, else groups of about equal weight."""
 
     scores: Array  # the distinct scores
     first: Array  # (m,) index of the lowest score of each group

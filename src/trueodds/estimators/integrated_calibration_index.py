@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -11,12 +12,14 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit, LocalSmoother
-from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
+from trueodds.estimators.distinct_scores import MAX_DISTINCT_SCORES, DistinctScoreError, ScoreStatistic
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.effective_sample_size import unit_weight
 from trueodds.lenses.view import View
 
 KINDS = (*SMOOTHERS, "isotonic")
+# Of 300 to 20,000 rows, the interval differs by less than .005 of its width from that with 4,096 scores.
+DRAWN_SCORES_PER_WINDOW = 128
 MIN_STABLE_OUTCOMES = 200  # outcomes of each kind from which flexible curves are steady
 
 
@@ -55,8 +58,8 @@ class IntegratedIndex(DistinctScoreError):
     Bias: upward, about 1.6 sqrt(mean p(1-p) / n) for a calibrated model (1.3 for "lowess"), which `noise_floor`
     reports. Downward if the true curve has sharp bends.
 
-    Cost: O(n log n) time, O(n) memory. Draws distinguish 4,096 scores. Tallies merge from sums per distinct score, at
-    the resolution of their grid.
+    Cost: O(n log n) time, O(n) memory. Draws distinguish 128 scores in each window, and 4,096 of the isotonic curve.
+    Tallies merge from sums per distinct score, at the resolution of their grid.
 
     References
     ----------
@@ -87,6 +90,13 @@ class IntegratedIndex(DistinctScoreError):
         if self.smoother == "isotonic":  # this fit is repeated for every draw and is not linear in the outcomes
             object.__setattr__(self, "is_norm", False)
             object.__setattr__(self, "interval", "noise-floor")
+
+    @property
+    def max_drawn_scores(self) -> int:
+        """So many that each window has `DRAWN_SCORES_PER_WINDOW`."""
+        if self.smoother == "isotonic":
+            return MAX_DISTINCT_SCORES
+        return min(MAX_DISTINCT_SCORES, math.ceil(DRAWN_SCORES_PER_WINDOW / self._local_smoother().span))
 
     def summarize(self, gap: Array, share: Array, row_share: float) -> Array:
         """Summary of the distances at each score (…, m), which holds a share of the rows (…, m).
@@ -137,6 +147,11 @@ class Quantile(IntegratedIndex):
 
     is_smooth: ClassVar[bool] = False
     quantile_level: ClassVar[float]
+
+    @property
+    def max_drawn_scores(self) -> int:
+        """As many as in general: a quantile of few scores has steps."""
+        return MAX_DISTINCT_SCORES
 
     def summarize(self, gap: Array, share: Array, row_share: float) -> Array:
         """The quantile of the distances, rows in proportion to their weight."""
@@ -248,6 +263,11 @@ class WorstDistance(IntegratedIndex):
 
     name: ClassVar[str] = "emax"
     is_smooth: ClassVar[bool] = False
+
+    @property
+    def max_drawn_scores(self) -> int:
+        """As many as in general: the ends of the curve have few rows."""
+        return MAX_DISTINCT_SCORES
 
     def summarize(self, gap: Array, share: Array, row_share: float) -> Array:
         """The maximum over scores that hold any weight."""

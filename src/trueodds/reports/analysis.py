@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.progress import Progress
-from trueodds.core.results import Estimate, Interval, Verdict
+from trueodds.core.results import Estimate, Verdict
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -48,6 +48,7 @@ from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.standard_measures import (
     calibration_in_the_large,
     calibration_in_the_large_of_rows,
+    resampled_estimands,
     standard_measures,
     standard_notes,
 )
@@ -107,13 +108,15 @@ def analyze_rows(
 
     # With copies of the generator in its initial state, the results are those of `by_group` and `measure` with the same
     # seed, whatever else is tested before.
-    group_rng, estimate_rng, ratio_rng = copy.deepcopy(rng), copy.deepcopy(rng), copy.deepcopy(rng)
+    group_rng, estimate_rng = copy.deepcopy(rng), copy.deepcopy(rng)
     group_tests = None
     if group_spec.groups:
         group_tests = _test_groups(preds, group_spec, ece, lenses[0], n_group_draws, alpha, group_rng)
     tests = _test_lenses(preds, lenses, resamples, n_draws, rng, progress)
     progress(0.25, "bootstrapping intervals")
-    scores, errors, mean_gap, tests = _estimate_scores_and_errors(preds, estimands, tests, level, estimate_rng)
+    scores, errors, mean_gap, resampled, tests = _estimate_scores_and_errors(
+        preds, estimands, tests, level, estimate_rng
+    )
     del estimands  # which hold the bin of each row in each view
     progress(0.55, "testing subgroups")
     group_results = AuditGroups()
@@ -132,7 +135,7 @@ def analyze_rows(
     in_the_large, z = calibration_in_the_large_of_rows(preds)
     return Analysis(
         scores=scores,
-        errors=reconcile_intervals(errors, tests, preds.k, alpha, mean_gap),
+        errors=reconcile_intervals(errors, tests, preds.k, alpha, None if mean_gap is None else mean_gap.interval),
         tests=tests,
         calibration_in_the_large=in_the_large,
         calibration_in_the_large_z=z,
@@ -143,7 +146,7 @@ def analyze_rows(
             *(note for note in group_results.notes if note not in tests[0].notes),
         ],
         groups=group_results,
-        standard_measures=standard_measures(preds, level, rng, ratio_rng, mean_gap),
+        standard_measures=standard_measures(preds, level, rng, resampled, mean_gap),
     )
 
 
@@ -178,8 +181,8 @@ def _estimate_scores_and_errors(
     tests: Sequence[Verdict],
     level: float,
     rng: np.random.Generator,
-) -> tuple[list[Estimate], list[Estimate], Interval | None, list[Verdict]]:
-    """Return the scores, the errors, the interval of the mean gap, and the tests with the errors of their views added.
+) -> tuple[list[Estimate], list[Estimate], Estimate | None, list[Estimate], list[Verdict]]:
+    """Return scores, errors, the mean gap, `resampled_estimands`, and tests with the errors of their views.
 
     `estimands` are the errors by lens. All estimates share their bootstrap resamples and null draws.
     """
@@ -196,15 +199,22 @@ def _estimate_scores_and_errors(
 
     default = estimands[0]
     mean_gaps = [Estimand(CalibrationInTheLarge(), default.lens, default.views)] if len(default.views) == 1 else []
-    estimates = estimate_all(
-        preds, [*scores, *estimands, *mean_gaps], IntervalSpec(level=level), rng, draw_noise_floors
-    )
-    interval_of_mean_gap = estimates.pop().interval if mean_gaps else None
+    all_estimands = [*scores, *estimands, *mean_gaps, *resampled_estimands(preds)]
+    estimates = estimate_all(preds, all_estimands, IntervalSpec(level=level), rng, draw_noise_floors)
+    first_error, first_gap = len(scores), len(scores) + len(estimands)
+    first_resampled = first_gap + len(mean_gaps)
+    mean_gap = estimates[first_gap] if mean_gaps else None
     tests = [
-        _add_errors_to_parts(verdict, estimands, draws_by_estimand[len(scores) :])
+        _add_errors_to_parts(verdict, estimands, draws_by_estimand[first_error:])
         for verdict in _prepend_family(tests, estimands)
     ]
-    return estimates[: len(scores)], estimates[len(scores) :], interval_of_mean_gap, tests
+    return (
+        estimates[:first_error],
+        estimates[first_error:first_gap],
+        mean_gap,
+        estimates[first_resampled:],
+        tests,
+    )
 
 
 def _score_lens(preds: Predictions) -> Lens:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.special import expit, logit
 
 from trueodds.core.errors import Note
 from trueodds.core.json_files import strict_json
-from trueodds.core.results import Coefficient, Interval
+from trueodds.core.results import Coefficient, Estimate, Interval
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import variance_of_sum
 from trueodds.data.predictions import Predictions
@@ -26,13 +27,13 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View, has_vote_shares, rank_scores
-from trueodds.reports.audit_sections import AuditInterval, StandardMeasure
+from trueodds.reports.audit_sections import StandardMeasure
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimate_all, estimate_error
+from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.null_distribution import noise_floor_draws
 
-ICI_RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each
+RESAMPLED_MEASURES = {"observed_to_expected": 1.0, "ici": 0.0}  # names of `resampled_estimands`, with the best values
 MAX_ICI_ROWS = 50_000  # with more rows the smoother of the ICI takes longer than the rest of the audit
 
 
@@ -40,18 +41,17 @@ def standard_measures(
     preds: Predictions,
     level: float,
     rng: np.random.Generator,
-    ratio_rng: np.random.Generator | None = None,
-    mean_gap: Interval | None = None,
+    resampled: Sequence[Estimate] | None = None,
+    mean_gap: Estimate | None = None,
 ) -> tuple[StandardMeasure, ...]:
     """Estimate the standard measures of clinical and credit-risk reports, with intervals of this level.
 
     For two classes they are calibration intercept and slope, O:E ratio, ICI (up to 50,000 rows) and AUC, for several
     classes and for confidences calibration-in-the-large and calibration slope. There are none for independent labels.
 
-    The intervals of the O:E ratio and the ICI are computed as by `measure`. The O:E ratio uses `ratio_rng`, by default
-    `rng`: with a generator in the initial state of an audit its interval is equal to that of `measure` with the same
-    seed. `mean_gap` is the interval of calibration-in-the-large from `measure`; if it is None, because all predicted
-    classes are correct, for example, the Wald interval is used. The ICI has fewer resamples than in `measure`.
+    `resampled` has the estimates of the `resampled_estimands`, which are computed here if it is None, with `rng` as by
+    `measure` with the same seed. `mean_gap` is calibration-in-the-large from `measure`; if it has no interval,
+    because all predicted classes are correct, for example, the Wald interval is used.
     """
     if preds.kind == "multilabel" or preds.w.sum() <= 0:
         return ()
@@ -59,8 +59,9 @@ def standard_measures(
     cluster = preds.cluster
 
     def in_the_large() -> StandardMeasure:
-        measure = calibration_in_the_large_measure(view, cluster, wald)
-        return measure if mean_gap is None else replace(measure, interval=AuditInterval(**mean_gap.to_dict()))
+        if mean_gap is None or mean_gap.interval is None:
+            return calibration_in_the_large_measure(view, cluster, wald)
+        return standard_measure("calibration_in_the_large", mean_gap.value, mean_gap.interval, 0.0)
 
     wald = WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
     if preds.kind == "classes" and preds.k > 2:
@@ -71,15 +72,26 @@ def standard_measures(
     if preds.kind != "classes":
         return in_the_large(), slope
     intercept = _coefficient_measure("calibration_intercept", *coefficient_data)
-    ratio_and_ici = [_observed_to_expected(preds, level, rng if ratio_rng is None else ratio_rng)]
-    if preds.n <= MAX_ICI_ROWS:
-        estimands = [Estimand.from_predictions(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
-        interval_spec = IntervalSpec(level=level, resamples=ICI_RESAMPLES)
-        (ici,) = estimate_all(
-            preds, estimands, interval_spec, rng, lambda drawn: noise_floor_draws(preds, drawn, rng, ICI_RESAMPLES)
+    if resampled is None:
+        estimands = resampled_estimands(preds)
+        resampled = estimate_all(
+            preds, estimands, IntervalSpec(level=level), rng, lambda drawn: noise_floor_draws(preds, drawn, rng)
         )
-        ratio_and_ici.append(standard_measure("ici", ici.value, ici.interval, 0.0))
+    ratio_and_ici = [
+        standard_measure(name, estimate.value, estimate.interval, ideal)
+        for (name, ideal), estimate in zip(RESAMPLED_MEASURES.items(), resampled, strict=False)
+    ]
     return intercept, slope, *ratio_and_ici, _auc_measure(*auc_with_se(view, cluster), wald)
+
+
+def resampled_estimands(preds: Predictions) -> list[Estimand]:
+    """Return the standard measures of two classes whose intervals need resamples: O:E ratio, ICI up to 50,000 rows."""
+    if preds.kind != "classes" or preds.k > 2:
+        return []
+    names = ("o_e", "ici") if preds.n <= MAX_ICI_ROWS else ("o_e",)
+    lens = default_lens(preds)
+    views = tuple(lens.views(preds))
+    return [Estimand(ESTIMATORS.make(name, {}), lens, views) for name in names]
 
 
 def standard_notes(preds: Predictions) -> list[Note]:
@@ -114,13 +126,6 @@ def _coefficient_measure(
     estimand = Estimand(ESTIMATORS.make(name, {}), lens, views)
     (coefficient,) = estimate_all(preds, [estimand], IntervalSpec(level=level), rng, lambda _: [None])
     return standard_measure(name, coefficient.value, coefficient.interval, estimand.estimator.best_value)
-
-
-def _observed_to_expected(preds: Predictions, level: float, rng: np.random.Generator) -> StandardMeasure:
-    """Return the observed over expected number of events (O:E ratio) as `measure` estimates it with this generator."""
-    estimator, lens = ESTIMATORS.make("o_e", {}), default_lens(preds)
-    ratio = estimate_error(preds, estimator, lens, "mean", IntervalSpec(level=level), rng)
-    return standard_measure("observed_to_expected", ratio.value, ratio.interval, 1.0)
 
 
 def _auc_measure(auc: float, se: float, wald: WaldIntervals) -> StandardMeasure:

@@ -1,0 +1,106 @@
+"""Do the recipes of the page on monitoring run: the command, cron, GitHub Actions, Airflow and Dask?"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import trueodds as to
+
+PAGE = Path(__file__).parents[1] / "docs" / "how_to" / "monitor_a_model.md"
+SECTION = PAGE.read_text(encoding="utf-8").partition("## Run it every night\n")[2].partition("\n## ")[0]
+AS_OF = "2026-05-01T02:15:00"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt" or shutil.which("sh") is None, reason="the recipes are for a POSIX shell"),
+]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", SECTION, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(params=["drift", "calm"])
+def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder with the table of predictions, which it leaves empty of labels after April 16."""
+    rng = np.random.default_rng(1)
+    day = np.repeat(np.arange("2026-01-01", "2026-05-01", dtype="datetime64[D]"), 300)
+    risk = rng.beta(2, 18, day.size)
+    factor = np.where(day < np.datetime64("2026-03-01"), 1, 1.4 if request.param == "drift" else 1)
+    event = np.where(day + 14 < np.datetime64("2026-05-01"), rng.random(day.size) < factor * risk, None)
+    moment = day.astype("datetime64[s]") + rng.integers(0, 86_400, day.size).astype("timedelta64[s]")
+    table = pd.DataFrame({"event": pd.array(event, dtype="boolean"), "risk": risk, "predicted_at": moment})
+    table.to_parquet(tmp_path / "predictions.parquet")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    return str(request.param)
+
+
+def shell(command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+
+
+def test_the_script_for_cron_prints_on_an_alarm_or_error_only(case: str) -> None:
+    Path("nightly.sh").write_text(next(block for block in blocks("sh") if "nightly.sh" in block), encoding="utf-8")
+    is_alarm = case == "drift"
+    ran = shell(f"sh ./nightly.sh {AS_OF}")
+    assert ran.returncode == int(is_alarm), ran.stdout
+    assert ("Alarm at cohort 2026-03-" in ran.stdout) is is_alarm
+    assert bool(ran.stdout) is is_alarm
+    assert to.load("monitor.json").report().alarm is is_alarm
+    late = shell("sh ./nightly.sh 2026-06-01")  # labels are missing, whose horizon has passed
+    assert (late.returncode, "TO907" in late.stdout) == (2, True)
+
+
+def test_the_command_and_the_step_of_the_workflow_run(case: str) -> None:
+    command = shell(blocks("sh")[0])
+    assert command.returncode == (case == "drift"), command.stderr
+    step = re.search(r"- run: >\n((?: {10}.*\n)+)", blocks("yaml")[0])
+    assert step is not None
+    Path("as_of.txt").write_text(f"{AS_OF}\n", encoding="utf-8")
+    ran = shell(" ".join(step[1].split()))
+    assert ran.returncode == (case == "drift"), ran.stderr
+    assert Path("monitor.html").exists()
+
+
+def test_the_task_for_airflow_fails_on_an_alarm(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decorators of Airflow stand aside, and the task gets the moment of the extraction."""
+
+    class AirflowFailException(Exception):
+        """The exception of Airflow that is not retried."""
+
+    def run_task(function: object) -> object:
+        return lambda: function(as_of=AS_OF)  # type: ignore[operator]
+
+    sdk, exceptions = types.ModuleType("airflow.sdk"), types.ModuleType("airflow.exceptions")
+    vars(sdk).update(dag=lambda **_: lambda function: function, task=run_task)
+    vars(exceptions).update(AirflowFailException=AirflowFailException)
+    for module in (types.ModuleType("airflow"), sdk, exceptions):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    code = compile(next(block for block in blocks("py") if "airflow" in block), "dag", "exec", dont_inherit=True)
+    for _ in range(2):  # the second night continues from the state
+        if case == "drift":
+            with pytest.raises(AirflowFailException, match="Alarm at cohort 2026-03"):
+                exec(code, {})
+        else:
+            exec(code, {})
+    assert to.load("monitor.json").n_judged == 106
+
+
+def test_the_monitors_of_partitions_add_up(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("dask.dataframe")
+    table = pd.read_parquet("predictions.parquet")
+    Path("predictions").mkdir()
+    for part in range(3):  # every day is in each part
+        table[part::3].to_parquet(f"predictions/{part}.parquet")
+    exec(compile(next(block for block in blocks("py") if "dask" in block), "parts", "exec", dont_inherit=True), {})
+    assert capsys.readouterr().out.startswith("Alarm at cohort 2026-03-" if case == "drift" else "No alarm")

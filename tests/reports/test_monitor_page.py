@@ -42,6 +42,8 @@ def test_the_page_has_every_part_of_the_report(report: MonitorReport, tmp_path: 
     for assumption in report.assumptions[1:]:
         assert assumption in text
     assert "<b>north" not in page
+    assert "<dt>group</dt><dd>site</dd>" in page
+    assert "An alarm needs a log e-value of 3.00." in text
 
 
 def test_the_page_is_small_and_loads_nothing(report: MonitorReport) -> None:

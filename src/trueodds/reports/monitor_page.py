@@ -9,7 +9,6 @@ from typing import Any
 
 import trueodds
 from trueodds.core import json_files
-from trueodds.core.errors import describe
 from trueodds.core.formatting import format_number, format_percent_in_text, with_minus_signs
 from trueodds.core.printable import printable_tree, to_printable
 from trueodds.core.table import Column, Table
@@ -127,8 +126,9 @@ def _tables(report: MonitorReport) -> dict[str, Table]:
         )
     tables["open"] = _cohort_table("Open cohorts", report.open_cohorts[::-1])
     view = view_of_cohorts(report)
+    needed = f" An alarm needs a log e-value of {-math.log(report.settings['alpha']):.2f}."
     events = f" The events are those of {to_printable(view.removeprefix('class:'))}." if "class" in view else ""
-    tables["judged"] = _cohort_table("Judged cohorts", report.judged_cohorts[::-1], events)
+    tables["judged"] = _cohort_table("Judged cohorts", report.judged_cohorts[::-1], needed + events)
     return tables
 
 
@@ -144,7 +144,7 @@ def _cohort_table(title: str, rows: Sequence[CohortRow], remark: str = "") -> Ta
         columns += [
             Column("observed", [row.observed for row in rows]),
             Column("expected", [row.expected for row in rows]),
-            Column("log e-value", [f"{row.log_evidence:.2f}" for row in rows], "text"),
+            Column("log e-value", [with_minus_signs(f"{row.log_evidence:.2f}") for row in rows]),
         ]
     return Table(title, tuple(columns), f"The latest first.{remark}").head(MAX_COHORTS)
 
@@ -155,8 +155,10 @@ def _settings_rows(report: MonitorReport) -> list[tuple[str, str]]:
     if settings["unit"] != "integer":
         days, seconds = divmod(horizon, 86_400)
         horizon = f"{days} days" if not seconds else f"{horizon / 3600:g} hours"
-    rows = [(name.replace("_", " "), describe(value) if isinstance(value, list) else str(value))
-            for name, value in (settings | {"horizon": horizon}).items() if value not in (None, [])]  # fmt: skip
+    # A group is its column and, if they were declared, its names.
+    groups = "; ".join(column if not names else f"{column}: {', '.join(names)}" for column, names in settings["group"])
+    shown = settings | {"horizon": horizon, "group": groups, "complete": "yes" if settings["complete"] else "no"}
+    rows = [(name.replace("_", " "), str(value)) for name, value in shown.items() if value not in (None, "")]
     status = report.status
     rows += [("as of", status.as_of or "–"), ("epoch", str(status.epoch))]
     rows += [("reason of the reset", to_printable(status.reset_reason))] if status.reset_reason else []

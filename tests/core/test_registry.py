@@ -25,7 +25,7 @@ from trueodds.core.suggestions import (
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.lenses.lens_by_name import LENS_NAMES
+from trueodds.lenses import LENS_NAMES
 
 
 @dataclass(frozen=True)

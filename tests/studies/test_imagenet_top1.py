@@ -11,7 +11,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.lenses.lens_by_name import LENS_NAMES
+from trueodds.lenses import LENS_NAMES
 from trueodds_studies.common import network_predictions
 from trueodds_studies.common.network_predictions import IMAGENET_NETWORKS
 from trueodds_studies.imagenet_top1 import COMPARED, Plan, imagenet_top1, recalibrate

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
+from trueodds.binning import PARTITION_NAMES
 from trueodds.binning.equal_mass import EqualMass, Sweep, parse_mass
 from trueodds.binning.median_variance import MedianVariance
 from trueodds.binning.partition import BinsOrEdges, Partition
@@ -27,17 +28,6 @@ PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {
     "simplex-grid": (SimplexGrid, ("bins", "closed")),
     "distinct": (Distinct, ()),
 }
-PARTITION_NAMES = (
-    "uniform",
-    "equal-mass",
-    "mass:100",
-    "sweep",
-    "edges",
-    "median-variance",
-    "predicted-class",
-    "simplex-grid",
-    "distinct",
-)
 
 PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")  # the arguments of `as_partition`
 # The annotations and the defaults of all but `partition`, for `check`.

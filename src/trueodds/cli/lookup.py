@@ -8,12 +8,14 @@ import textwrap
 
 import click
 
+from trueodds.binning import PARTITION_NAMES
 from trueodds.cli import output
 from trueodds.cli.study import declared_studies, installed_studies
 from trueodds.core.codes import Code, find_near_codes, load_codes, normalize_code, plain_text
 from trueodds.core.errors import InputError
 from trueodds.core.registry import Registry
 from trueodds.core.suggestions import suggest_names
+from trueodds.lenses import LENS_NAMES
 
 _REGISTRY_OF_FAMILY = {
     "estimators": "trueodds.estimators:ESTIMATORS",
@@ -21,31 +23,11 @@ _REGISTRY_OF_FAMILY = {
     "calibrators": "trueodds.calibrators:CALIBRATORS",
     "diagrams": "trueodds.diagrams:DIAGRAMS",
 }
-# Names, or examples of them, that are in no registry. They are repeated here because their modules import NumPy; a test
-# checks that the modules accept them.
+# Names, or examples of them, that are in no registry. Those of distances are repeated here because their module imports
+# NumPy; a test checks that it accepts them.
 _NAMES_OF_FAMILY = {
-    "lenses": (
-        "canonical",
-        "confidence",
-        "positive",
-        "classwise",
-        "top-label",
-        "top-2",
-        "rank:2",
-        "class:0",
-        "groups:[[0,1],[2]]",
-    ),
-    "partitions": (
-        "uniform",
-        "equal-mass",
-        "mass:100",
-        "sweep",
-        "edges",
-        "median-variance",
-        "predicted-class",
-        "simplex-grid",
-        "distinct",
-    ),
+    "lenses": LENS_NAMES,
+    "partitions": PARTITION_NAMES,
     "distances": ("tv", "l1", "l2", "sq-euclidean", "max", "kl", "lp:3"),
 }
 MAX_LINE_WIDTH = 100  # columns of a line on one method

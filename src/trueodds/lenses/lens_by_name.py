@@ -15,6 +15,7 @@ from trueodds.core.settings import check, parse_digits
 from trueodds.core.suggestions import add_synonyms, suggest_names
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds.lenses import LENS_NAMES
 from trueodds.lenses.base import Lens, OutcomeCodes
 from trueodds.lenses.classes import Canonical, Class, ClassName, Classwise, Groups, Positive
 from trueodds.lenses.ranked import Confidence, Rank, TopK, TopLabel
@@ -97,17 +98,6 @@ def _is_one_hot(outcomes: Array) -> bool:
 
 
 # Names, and an example of each pattern.
-LENS_NAMES = (
-    "canonical",
-    "confidence",
-    "positive",
-    "classwise",
-    "top-label",
-    "top-2",
-    "rank:2",
-    "class:0",
-    "groups:[[0,1],[2]]",
-)
 add_synonyms(
     {
         "positive": ("binary", "event", "positive class", "pos label"),

@@ -22,7 +22,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.lenses.lens_by_name import LENS_NAMES
+from trueodds.lenses import LENS_NAMES
 from trueodds.lenses.selective_risk import selective_risk
 from trueodds_studies.common.data_files import hash_file
 from trueodds_studies.common.figures import make_figure, save_figure

@@ -170,6 +170,22 @@ def test_a_map_without_known_uncertainty_is_refused_and_bootstrap_fits_are_taken
     assert result.settings["maps"] == 30
 
 
+def test_rows_of_the_fit_are_noted(tmp_path: Path) -> None:
+    p = RNG.uniform(0.05, 0.95, 300)
+    preds = Predictions((RNG.random(300) < p).astype(int), p)
+    fitted = to.fit(preds, "llo")
+    path = tmp_path / "rows.csv"
+    np.savetxt(path, np.column_stack([preds.y, p]), delimiter=",", header="label,p", comments="", fmt="%.17g")
+
+    def codes(data: Any) -> list[str]:
+        return [note.code for note in to.expect(data, "brier", calibrator=fitted, draws=100).notes]
+
+    assert codes(preds).count("TN164") == 1
+    assert codes(to.read(path, probs="p")).count("TN164") == 1
+    assert "TN164" not in codes(preds[::-1])
+    assert "TN164" not in codes(Predictions(None, p))  # rows are recognized by their labels
+
+
 def test_undefined_draws_are_counted_and_left_out() -> None:
     rare = to.expect(Predictions(None, [0.6, 0.1, 0.02]), "recall")
     # No event occurs with probability .4 · .9 · .98 = .353; 2,000 draws have a standard error of .011.

@@ -142,7 +142,9 @@ def expect(
     sums: DrawnPerformance | None = None
     notes: list[Note] = list(source.notes)
     has_clusters = False
-    for batch in source.batches():
+    given = all_rows = predictions if isinstance(predictions, Predictions) else None
+    for number, batch in enumerate(source.batches()):
+        all_rows = batch if number == 0 and given is None else given
         for preds in InMemorySource(batch, ROWS_PER_BATCH).batches():
             sums = sums or DrawnPerformance(check_metric(requested, preds), draws, key)
             shown = preds if fitted is None else _recalibrate(fitted, preds)
@@ -150,6 +152,8 @@ def expect(
             sums.add(shown, P, [_recalibrate(other, preds).P for other in maps] or [P])
             has_clusters |= preds.cluster is not None
         notes += [note for note in batch.notes if note not in notes]
+    if fitted is not None and all_rows is not None:
+        notes += fitted.notes_on_rows(all_rows)
     assert sums is not None
     value, drawn, observed = sums.values()
     interval, undefined = interval_of_draws(drawn, level)

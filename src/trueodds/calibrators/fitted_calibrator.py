@@ -279,15 +279,32 @@ class FittedCalibrator(Result):
         """
         preds = resolve_predictions(preds, self.classes)
         recalibrated = replace_probabilities(preds, self.predict_proba(preds, logits=self.calibration_map.logits))
-        if preds.labeled is not None:  # rows without a label are not those of the fit
-            return recalibrated
-        if self.fingerprint is None or BatchFingerprints.from_predictions(preds).single_name != self.fingerprint:
-            return recalibrated
+        for note in self.notes_on_rows(preds):
+            recalibrated = add_note(recalibrated, note)
+        return recalibrated
+
+    def notes_on_rows(self, preds: Predictions) -> list[Note]:
+        """Return note TN164 if rows are those of the fit, complete and in the same order; without labels they are not.
+
+        Parameters
+        ----------
+        preds : Predictions
+            The rows.
+
+        Returns
+        -------
+        list of Note
+            The note, or none.
+        """
+        if self.fingerprint is None or preds.labeled is not None:
+            return []
+        if BatchFingerprints.from_predictions(preds).single_name != self.fingerprint:
+            return []
         text = (
             f"The calibrator {self.method} was fitted to these rows, so errors are smaller than on new rows."
             " Recalibrate rows that it was not fitted to, or evaluate it by cross_fitted."
         )
-        return add_note(recalibrated, Note("TN164", text))
+        return [Note("TN164", text)]
 
     def _to_map_input(
         self,

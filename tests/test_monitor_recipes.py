@@ -72,6 +72,19 @@ def test_the_command_and_the_step_of_the_workflow_run(case: str) -> None:
     assert Path("monitor.html").exists()
 
 
+def test_the_commands_after_an_alarm_recalibrate_confirm_and_reset(case: str) -> None:
+    shell(blocks("sh")[0])
+    table = pd.read_parquet("predictions.parquet").dropna()
+    is_later = table["predicted_at"] >= "2026-04-01"
+    table[~is_later & (table["predicted_at"] >= "2026-03-01")].to_parquet("since_onset.parquet")
+    table[is_later].to_parquet("later.parquet")
+    page = PAGE.read_text(encoding="utf-8").partition("## How to react\n")[2]
+    commands = re.findall(r"^trueodds .*$", page.partition("```sh\n")[2].partition("```")[0], re.MULTILINE)
+    codes = [shell(command).returncode for command in commands]
+    assert codes == [0, 0, int(case == "calm"), 0]  # a calm model is not improved
+    assert not to.load("monitor.json").report().alarm
+
+
 def test_the_task_for_airflow_fails_on_an_alarm(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Decorators of Airflow stand aside, and the task gets the moment of the extraction."""
 

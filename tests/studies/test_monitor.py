@@ -7,10 +7,11 @@ from scipy.special import logit
 import trueodds as to
 from trueodds.cli.study import installed_studies
 from trueodds.monitoring.monitor_settings import MonitorSettings
+from trueodds_studies.monitor import peers
 from trueodds_studies.monitor.batch import BatchMonitor
 from trueodds_studies.monitor.charts import Charts, hosmer_lemeshow_pvalues
 from trueodds_studies.monitor.streams import DRIFTS, MARGIN, SCORES, draw_labels, within_margin
-from trueodds_studies.monitor.study import QUICK
+from trueodds_studies.monitor.study import PROMISES, QUICK
 
 
 @pytest.mark.parametrize("groups", [0, 4])
@@ -69,6 +70,27 @@ def test_the_charts_of_a_stream_are_those_of_a_calculation_by_hand():
     assert hosmer_lemeshow_pvalues(p, y)[0] == pytest.approx(1.4e-15, rel=0.2)
 
 
+def test_other_monitors_are_those_that_are_installed_and_see_a_stream_until_its_alarm(monkeypatch):
+    class Counter:
+        """Alarms when the events exceed the expected ones by 3; the reference rows are events."""
+
+        def __init__(self, reference):
+            p, y = reference
+            assert (p.shape, y.sum()) == ((4,), 4)
+
+        def observe(self, p, y):
+            assert y.dtype == float
+            return y.sum() > p.sum() + 3
+
+    monkeypatch.setattr(peers, "PEERS", {"probcal": Counter, "mapie": Counter})
+    monkeypatch.setattr(peers, "find_spec", lambda package: package if package == "mapie" else None)
+    watched = peers.Peers((np.full((2, 4), 0.5), np.ones((2, 4))), never=99)
+    p = np.full((2, 10), 0.5)
+    for cohort, events in enumerate(([5, 5], [9, 5], [9, 9])):
+        watched.observe(cohort, p, np.arange(10) < np.array(events)[:, None])
+    assert {name: alarms.tolist() for name, alarms in watched.alarms.items()} == {"MAPIE": [1, 2]}
+
+
 def test_labels_of_vectors_occur_as_often_as_predicted():
     P = np.tile([0.2, 0.5, 0.3], (20_000, 1))
     counts = np.bincount(draw_labels(P, np.random.default_rng(0)), minlength=3)
@@ -79,7 +101,9 @@ def test_labels_of_vectors_occur_as_often_as_predicted():
 @pytest.mark.slow
 def test_a_quick_study_has_its_tables_and_no_false_alarms(tmp_path):
     study = installed_studies().load("monitor")(quick=True, out=tmp_path)
-    assert {table.name for table in study.also} == {"monitor.delays", "monitor.reports", "monitor.real"}
+    tables = {table.name: table for table in study.also}
+    assert set(tables) == {"monitor.delays", "monitor.promises", "monitor.reports", "monitor.real"}
+    assert [row["method"] for row in tables["monitor.promises"].rows] == list(PROMISES)
     assert all(row["streams"] in (QUICK.streams, QUICK.few_streams) for row in study.rows)
     # At most 5 % of the streams of a design: 9 or more of 40 have a probability below 0.001.
     assert all(row["alarms 5 %"] * row["streams"] < 9 for row in study.rows)

@@ -1,13 +1,8 @@
-"""Other ways to watch calibration over time: control charts, weekly tests, and monitors of other packages.
-
-Each takes cohorts one after the other for many streams at once, and returns which streams it has alarmed.
-"""
+"""Other ways to watch calibration over time: control charts, and weekly tests, of many streams at once."""
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -16,7 +11,6 @@ from trueodds.core.typing import Array
 
 HOSMER_LEMESHOW_BINS = 10
 PLANNED_LOOKS = 208  # weeks in four years, over which the weekly tests divide their level
-MIN_DELAYED_COHORTS = 1
 
 
 @dataclass
@@ -65,15 +59,3 @@ def hosmer_lemeshow_pvalues(p: Array, y: Array) -> Array:
     ps, ys = (np.take_along_axis(values, order, axis=1)[:, :n].reshape(shape) for values in (p, y))
     gaps, variances = (ys - ps).sum(axis=2), (ps * (1 - ps)).sum(axis=2)
     return np.asarray(chi2.sf((gaps**2 / variances).sum(axis=1), HOSMER_LEMESHOW_BINS))
-
-
-def probcal_alarms(p: Array, y: Array) -> int | None:
-    """The first cohort in which the monitor of probcal alarms for one stream, (cohorts, rows); None without alarm.
-
-    Raises ImportError if the package is not installed.
-    """
-    monitor: Any = importlib.import_module("probcal.monitor").CalibrationMonitor(alpha=0.05, plug_in_window=10)
-    for cohort, (predicted, observed) in enumerate(zip(p, y, strict=True)):
-        if monitor.update(observed, predicted).alarm:
-            return cohort
-    return None

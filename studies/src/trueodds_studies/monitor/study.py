@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ from trueodds.core.typing import Array
 from trueodds.monitoring.monitor_settings import MonitorSettings
 from trueodds_studies.common.rejection_rates import clopper_pearson
 from trueodds_studies.common.resumable_runs import run_cells
-from trueodds_studies.common.study_result import StudyResult, make_folder
+from trueodds_studies.common.study_result import StudyResult, format_range, make_folder
 from trueodds_studies.monitor.batch import BatchMonitor
-from trueodds_studies.monitor.charts import Charts, probcal_alarms
+from trueodds_studies.monitor.charts import Charts
+from trueodds_studies.monitor.peers import Peers
 from trueodds_studies.monitor.reports import (
     REAL_LEGEND,
     REPORT_CELLS,
@@ -31,6 +31,7 @@ from trueodds_studies.monitor.streams import DRIFTS, SCORES, Drift, Rng, draw_la
 
 ROWS_PER_PART = 2_000_000  # of several streams that are simulated together
 NEVER = 10**6
+REFERENCE_COHORTS = 20  # before a stream begins, from which MAPIE learns what is usual
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,11 @@ class Plan:
     streams: int = 1000  # per design of calibrated predictions
     cohorts: int = 200  # of these
     sizes: tuple[int, ...] = (1, 2, 3, 5, 50, 5000)
-    few_streams: int = 1000  # per design with the largest cohorts or ten classes
+    few_streams: int = 300  # per design with the largest cohorts or ten classes
     drifting: int = 150  # streams per drift
     rows: int = 2000  # per cohort of a drift
     changes: tuple[int, ...] = (20, 150)
-    probcal_streams: int = 20
+    peer_streams: int = 60  # of them, for the monitors of other packages
     reports: int = 200  # streams of which the report is read
     shuffles: int = 100  # of the Adult data
     seed: int = 0
@@ -58,7 +59,7 @@ QUICK = Plan(
     drifting=6,
     rows=500,
     changes=(20,),
-    probcal_streams=0,
+    peer_streams=0,
     reports=3,
     shuffles=3,
 )
@@ -69,10 +70,27 @@ the streams with an alarm at alpha = .05 and .01. high 5 %: upper 99 % Clopper-P
 largest e-value of all streams."""
 
 DELAYS_LEGEND = """Median number of cohorts of {rows} rows after the change until the alarm, and in brackets the 90 %
-quantile; > {cohorts}: not within {cohorts} cohorts. margin 1.05, margin 1: the monitor with these odds margins, alpha =
-.05. Hosmer-Lemeshow: in each cohort, ten groups, level .05/208. CUSUM 5, CUSUM 7: of (Σy − Σp)/sd, k = .5, h = 5 and 7.
-Shewhart 3: the same statistic beyond ±3. probcal: its monitor with a window of 10 cohorts. false: share of streams with
-an alarm before the change, in percent, in the order of the columns; only the monitors promise a bound for it, 5 %."""
+quantile, of the streams without an alarm before it; > {cohorts}: not within {cohorts} cohorts. margin 1.05, margin 1:
+the monitor with these odds margins, alpha = .05. Hosmer-Lemeshow: in each cohort, ten groups, level .05/208. CUSUM 5,
+CUSUM 7: of (Σy − Σp)/sd, k = .5, h = 5 and 7. Shewhart 3: the same statistic beyond ±3. probcal: `CalibrationMonitor`
+of probcal 0.4, alpha = .05, which learns from the last 10 cohorts. MAPIE: `RiskMonitoring` of MAPIE 1.6 for the Brier
+score, level .05, without tolerance, after 20 cohorts for reference. These two see the first {peers} streams of the
+others, and only two classes."""
+
+# Of charts, the mean time between false alarms of normal z: by Siegmund's formula for two-sided CUSUM, 1/P(|z| > 3).
+PROMISES = {
+    "margin 1.05": "at most 5 %, however often one looks, if no odds are more than 5 % off",
+    "margin 1": "at most 5 %, however often one looks, if the probabilities are exact",
+    "Hosmer-Lemeshow": "at most 5 % in 208 cohorts, if events are not rare",
+    "CUSUM 5": "none; a false alarm in 470 cohorts on average",
+    "CUSUM 7": "none; a false alarm in 3,500 cohorts on average",
+    "Shewhart 3": "none; a false alarm in 370 cohorts on average",
+    "probcal": "at most 5 %, however often one looks, if the probabilities are exact",
+    "MAPIE": "at most 5 %, however often one looks, if the Brier score does not rise",
+}
+
+PROMISES_LEGEND = """promised: the probability of a false alarm. The other columns: share of the streams with an alarm
+before the change, from the drift with the lowest share to that with the highest."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +143,9 @@ def monitor(
     reported = run_cells("monitor.reports", REPORT_CELLS, measure_report_cell, plan, folder, progress)
     real = real_streams(data, plan.shuffles, plan.seed)
     settings = plan.__dict__
-    legend = DELAYS_LEGEND.format(rows=f"{plan.rows:,}", cohorts=DRIFTS[0].cohorts)
+    legend = DELAYS_LEGEND.format(rows=f"{plan.rows:,}", cohorts=DRIFTS[0].cohorts, peers=plan.peer_streams)
+    times = tuple({name: value for name, value in row.items() if name != "false"} for row in delays)
+    promises = _promises(delays, plan)
     finding = StudyResult(
         "monitor",
         _summarize(calibrated),
@@ -133,7 +153,8 @@ def monitor(
         settings,
         FALSE_ALARMS_LEGEND.format(cohorts=plan.cohorts),
         (
-            StudyResult("monitor.delays", "How late an alarm is.", delays, settings, legend),
+            StudyResult("monitor.delays", "How late an alarm is.", times, settings, legend),
+            StudyResult("monitor.promises", "False alarms, promised and seen.", promises, settings, PROMISES_LEGEND),
             StudyResult("monitor.reports", "What reports state.", reported, settings, reports_legend(plan.rows)),
             StudyResult("monitor.real", "Streams of real predictions.", real, settings, REAL_LEGEND),
         ),
@@ -200,26 +221,28 @@ def _views(p: Array, y: Array, streams: int) -> tuple[Array, Array]:
 
 
 def measure_delays(cell: DriftCell, plan: Plan) -> Mapping[str, Any]:
-    """The row of the table of delays."""
+    """The row of the table of delays, and for each method the share of streams with an alarm before the change."""
     drift = DRIFTS[cell.drift]
-    cohorts = cell.change + drift.cohorts
     found: dict[str, list[Array]] = {}
+    n_peers = plan.peer_streams
     for part, n in enumerate(_parts(plan.drifting, plan.rows)):
         rng = np.random.default_rng([plan.seed, *cell.key.encode(), part])
-        for name, first_alarms in _first_alarms(drift, cell.change, cohorts, n, plan.rows, rng).items():
+        for name, first_alarms in _first_alarms(drift, cell.change, n, min(n, n_peers), plan.rows, rng).items():
             found.setdefault(name, []).append(first_alarms)
+        n_peers -= min(n, n_peers)
     alarms = {name: np.concatenate(parts) for name, parts in found.items()}
-    if plan.probcal_streams and find_spec("probcal") and SCORES[drift.scores](np.random.default_rng(0), 2).ndim == 1:
-        alarms["probcal"] = _alarms_of_probcal(drift, cell, plan)
-    row: dict[str, Any] = {"drift": drift.name, "change": cell.change}
-    for name in ("margin 1.05", "margin 1", *Charts.NAMES, "probcal"):
-        row[name] = _describe_delay(alarms[name], cell.change, drift.cohorts) if name in alarms else None
-    row["false"] = ", ".join(f"{100 * (first < cell.change).mean():.0f}" for first in alarms.values())
-    return row
+    return {
+        "drift": drift.name, "change": cell.change,
+        **{
+            name: _describe_delay(alarms[name], cell.change, drift.cohorts) if name in alarms else None
+            for name in PROMISES
+        },
+        "false": {name: float((first < cell.change).mean()) for name, first in alarms.items()},
+    }  # fmt: skip
 
 
-def _first_alarms(drift: Drift, change: int, cohorts: int, streams: int, rows: int, rng: Rng) -> dict[str, Array]:
-    """The first cohort with an alarm of each stream, for the monitors and the charts."""
+def _first_alarms(drift: Drift, change: int, streams: int, n_peers: int, rows: int, rng: Rng) -> dict[str, Array]:
+    """The first cohort with an alarm of each stream, for all methods; those of other packages see some streams only."""
     p = SCORES[drift.scores](rng, 10_000)
     is_binary = p.ndim == 1
     n_views = 1 if is_binary else p.shape[1]
@@ -230,32 +253,34 @@ def _first_alarms(drift: Drift, change: int, cohorts: int, streams: int, rows: i
     }
     alarms = {name: np.full(streams, NEVER) for name in batches}
     charts = Charts(streams, NEVER)
-    for cohort in range(cohorts):
-        p = SCORES[drift.scores](rng, streams * rows)
-        truth = drift.probabilities(p, cohort, change)
-        if drift.groups:  # rows belong to groups in turn, of which the last one drifts
-            truth = np.where(np.arange(len(p)) % rows % drift.groups == drift.groups - 1, truth, p)
-        views = _views(p, draw_labels(truth, rng), streams)
+    peers = start_peers(drift, n_peers, rows) if is_binary and n_peers else None
+    for cohort, views in enumerate(draw_cohorts(drift, change, streams, rows, rng)):
         for name, batch in batches.items():
             is_alarm = batch.judge(*views) >= math.log(20)
             alarms[name] = np.where(is_alarm, np.minimum(alarms[name], cohort), alarms[name])
         if is_binary:
             charts.observe(cohort, views[0][0], views[1][0])
-    return alarms | (charts.alarms if is_binary else {})
+        if peers is not None:
+            peers.observe(cohort, views[0][0, :n_peers], views[1][0, :n_peers])
+    return alarms | (charts.alarms if is_binary else {}) | ({} if peers is None else peers.alarms)
 
 
-def _alarms_of_probcal(drift: Drift, cell: DriftCell, plan: Plan) -> Array:
-    """The first cohort with an alarm of probcal's monitor, for streams of their own."""
-    alarms = []
-    for stream in range(plan.probcal_streams):
-        rng = np.random.default_rng([plan.seed, *cell.key.encode(), 10**6 + stream])
-        p = SCORES[drift.scores](rng, (cell.change + drift.cohorts) * plan.rows).reshape(-1, plan.rows)
-        truth = np.stack([drift.probabilities(row, cohort, cell.change) for cohort, row in enumerate(p)])
-        if drift.groups:
-            truth = np.where(np.arange(plan.rows) % drift.groups == drift.groups - 1, truth, p)
-        alarm = probcal_alarms(p, (rng.random(p.shape) < truth).astype(float))
-        alarms.append(NEVER if alarm is None else alarm)
-    return np.array(alarms)
+def draw_cohorts(drift: Drift, change: int, streams: int, rows: int, rng: Rng) -> Iterator[tuple[Array, Array]]:
+    """Probabilities and outcomes of each view and cohort, (views, streams, rows)."""
+    for cohort in range(change + drift.cohorts):
+        p = SCORES[drift.scores](rng, streams * rows)
+        truth = drift.probabilities(p, cohort, change)
+        if drift.groups:  # rows belong to groups in turn, of which the last one drifts
+            truth = np.where(np.arange(len(p)) % rows % drift.groups == drift.groups - 1, truth, p)
+        yield _views(p, draw_labels(truth, rng), streams)
+
+
+def start_peers(drift: Drift, streams: int, rows: int) -> Peers:
+    """The monitors of other packages, with cohorts for reference that are drawn for each stream."""
+    rng = np.random.default_rng([REFERENCE_COHORTS, *drift.name.encode()])
+    p = SCORES[drift.scores](rng, streams * REFERENCE_COHORTS * rows)
+    p, y = _views(p, draw_labels(p, rng), streams)
+    return Peers((p[0], y[0]), NEVER)
 
 
 def _describe_delay(alarms: Array, change: int, cohorts: int) -> str:
@@ -268,6 +293,23 @@ def _describe_delay(alarms: Array, change: int, cohorts: int) -> str:
         for value in (np.quantile(delays, q, method="inverted_cdf") for q in (0.5, 0.9))
     ]
     return f"{texts[0]} ({texts[1]})"
+
+
+def _promises(rows: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Mapping[str, Any], ...]:
+    """For each method what it promises, and the range over all drifts of its share of false alarms."""
+    table = []
+    for name, promise in PROMISES.items():
+        shares = {
+            change: [row["false"][name] for row in rows if row["change"] == change and name in row["false"]]
+            for change in plan.changes
+        }
+        seen = {f"before cohort {change}": _percents(values) if values else None for change, values in shares.items()}
+        table.append({"method": name, "promised": promise, **seen})
+    return tuple(table)
+
+
+def _percents(shares: Sequence[float]) -> str:
+    return f"{format_range([100 * share for share in shares], 0)} %"
 
 
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -309,3 +309,25 @@ def test_groups_of_one_cluster_each_do_not_pass_a_gate(run: Run, tmp_path: Path,
     assert done.exit_code == 2
     assert "no p-value below 1 was possible" in done.stderr
     assert "Groups need more clusters" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "clusters", "exit_code"), [("groups", 5, 2), ("groups", 6, 0), ("audit", 7, 2), ("audit", 8, 0)]
+)
+def test_a_group_of_too_few_clusters_does_not_pass_beside_others(
+    run: Run, tmp_path: Path, command: str, clusters: int, exit_code: int
+) -> None:
+    # With signs of G clusters flipped, p ≥ 2^(1−G): 1/16 > .05 ≥ 1/32. In an audit whose lens is not rejected,
+    # the groups have a quarter of 95 % of the level, .0119: 1/64 > .0119 ≥ 1/128. The other group has 20 clusters.
+    rng = np.random.default_rng(1)
+    p, row = rng.uniform(0.2, 0.6, 400), np.arange(400)
+    few = row < 100
+    frame = pd.DataFrame({"label": (rng.random(400) < p).astype(int), "p_1": p})
+    frame["site"], frame["ward"] = np.where(few, "few", "many"), np.where(few, row % clusters, 100 + row % 20)
+    path = tmp_path / "wards.csv"
+    frame.to_csv(path, index=False)
+    words = (command, path, "--probs", "p_1", "--group", "site", "--cluster", "ward", "--fail-on", "reject")
+    done = run(*words, "--resamples", 499)
+    assert done.exit_code == exit_code
+    assert ("no p-value of site=few" in done.stderr) == (exit_code == 2)
+    assert ("at least 2^(1 − G)" in " ".join(done.stderr.split())) == (exit_code == 2)

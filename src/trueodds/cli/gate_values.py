@@ -34,7 +34,10 @@ GATES_ON_ALL_GROUPS = ("reject", "pvalue")  # decisions and numbers for which al
 MAX_NAMED_GROUPS = 5  # maximum number of groups that an error names
 MORE_RESAMPLES = "Give more --resamples."
 MORE_CLUSTERS = "Groups need more clusters; leave --group out otherwise."
-UNTESTABLE_GROUP = "A group that cannot be tested does not pass: see the notes."
+UNTESTABLE_GROUP = (
+    "A group that cannot be tested does not pass: see the notes. The p-value of G clusters is at least 2^(1 − G): use"
+    " groups of more clusters."
+)
 NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
 ESTIMATE_PATHS = with_ends("value", "interval") | {"noise_floor": "noise_floor", "debiased": "debiased"}
 

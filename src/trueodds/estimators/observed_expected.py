@@ -103,7 +103,8 @@ class CalibrationInTheLarge(_StatisticOfTotals):
 
     Units: probability, in [−1, 1]; 0 is best.
 
-    Bias: none, so the noise floor is 0. The interval is BCa over resampled rows.
+    Bias: none, so the noise floor is 0. The interval is BCa over resampled rows. From a tally it is the percentile
+    interval over resampled cells, without the correction for skewness.
 
     Cost: O(n). Tallies merge exactly.
 
@@ -163,7 +164,8 @@ class ObservedExpected(_StatisticOfTotals):
     expected, the ratio is infinite, or undefined if no event was observed either, and a note says so.
 
     Bias: none for a calibrated model given its predictions, so the noise floor is 1. The interval is BCa over resampled
-    rows.
+    rows. From a tally it is the percentile interval over resampled cells, without the correction for skewness: for 120
+    rows it is [0.849, 1.447] where BCa gives [0.858, 1.457].
 
     Cost: O(n). Tallies merge exactly.
 

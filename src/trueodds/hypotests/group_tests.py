@@ -23,7 +23,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.hypotests.base import independence_notes
-from trueodds.hypotests.multiple_testing import JointDraws
+from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, JointDraws
 from trueodds.hypotests.null_draws import MAX_LABELS, prepare_votes
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, MAX_RESAMPLES, required_resamples
 from trueodds.lenses.base import Lens
@@ -109,12 +109,14 @@ def joint_group_pvalues(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
     n_untested: int = 0,
+    min_alpha: float | None = None,
 ) -> GroupPValues:
     """Test the error of each subgroup on `resamples` redraws; a row has the same drawn label in all its subgroups.
 
     The p-values are adjusted for `n_untested` further subgroups. `aggregate` is how the views of the lens are reduced
     to one error, and `alpha` the level for the minimum detectable errors. With clusters, or several votes per row, the
-    larger p-value of two null distributions counts, as in the test `consistency`.
+    larger p-value of two null distributions counts, as in the test `consistency`. A subgroup with so few clusters that
+    no p-value could be significant has none; `min_alpha` is the level for this, by default `alpha`.
     """
     labeled, notes = prepare_votes(preds)
     estimands = GroupEstimands.from_groups(labeled, groups, estimator, lens, aggregate)
@@ -137,7 +139,7 @@ def joint_group_pvalues(
                 cluster_share=cluster_correlation(labeled, estimands.estimands),
             )
         )
-    return group_pvalues_from_draws(labeled, estimands, draws_by_null, alpha, notes, n_untested)
+    return group_pvalues_from_draws(labeled, estimands, draws_by_null, alpha, notes, n_untested, min_alpha)
 
 
 def group_pvalues_from_draws(
@@ -147,20 +149,22 @@ def group_pvalues_from_draws(
     alpha: float,
     notes: Sequence[Note] = (),
     n_untested: int = 0,
+    min_alpha: float | None = None,
 ) -> GroupPValues:
     """p-values of the subgroups from null draws; the larger one of several null distributions.
 
     `draws_by_null` has, for each null distribution, the draws (views, B) of `group_estimands.all_estimands`. The
     p-values are adjusted for `n_untested` further subgroups, which then could have the multicalibration error, so that
-    it is unknown.
+    it is unknown. A subgroup has no p-value if none that is possible is significant at `min_alpha`, by default `alpha`.
     """
     estimands, notes = group_estimands.estimands, list(notes)
     joint_draws = [_joint_draws(estimands, draws, n_untested) for draws in draws_by_null]
-    smallest_pvalues = [_smallest_attainable_pvalue(labeled, estimand) for estimand in estimands]
-    min_pvalue = max(1 / (1 + draws_by_null[0][0].shape[1]), min(smallest_pvalues))
-    # The signs of a single cluster flip together, which changes no error: such a subgroup cannot be tested, and the
-    # mean of its draws is its own error.
-    is_testable = np.array(smallest_pvalues) < 1.0
+    smallest_pvalues = np.array([_smallest_attainable_pvalue(labeled, estimand) for estimand in estimands])
+    min_pvalue = max(1 / (1 + draws_by_null[0][0].shape[1]), smallest_pvalues.min())
+    level = (alpha if min_alpha is None else min_alpha) + LEVEL_TOLERANCE
+    is_testable = smallest_pvalues * (1 + n_untested) <= level
+    # The signs of a single cluster flip together, which changes no error: the mean of its draws is its own error.
+    has_draws = smallest_pvalues < 1.0
     multicalibration = None
     if n_untested:
         text = "The multicalibration error is the maximum over all groups. It was not computed, because some groups"
@@ -173,8 +177,8 @@ def group_pvalues_from_draws(
                 f"All probabilities of {multicalibration.worst} are 0 or 1, so one contradicting outcome makes p = 0."
             )
             notes.append(Note("TN223", text))
-    testable = dict(zip(group_estimands.labels, is_testable, strict=True))
-    if multicalibration is not None and not testable.get(multicalibration.worst, True):
+    varies = dict(zip(group_estimands.labels, has_draws, strict=True))
+    if multicalibration is not None and not varies.get(multicalibration.worst, True):
         text = f"The multicalibration error was not computed, because it is largest for {multicalibration.worst}, whose"
         notes.append(Note("TN282", f"{text} rows belong to one cluster."))
         multicalibration = None
@@ -187,7 +191,7 @@ def group_pvalues_from_draws(
         null=null_description(labeled),
         notes=[*notes, *independence_notes(labeled)],
         noise_floors=_nan_unless(
-            is_testable,
+            has_draws,
             np.array(
                 [
                     float(estimand.combine_views(draws).mean())

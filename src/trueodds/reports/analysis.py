@@ -109,9 +109,6 @@ def analyze_rows(
     # With copies of the generator in its initial state, the results are those of `by_group` and `measure` with the same
     # seed, whatever else is tested before.
     group_rng, estimate_rng = copy.deepcopy(rng), copy.deepcopy(rng)
-    group_tests = None
-    if group_spec.groups:
-        group_tests = _test_groups(preds, group_spec, ece, lenses[0], n_group_draws, alpha, group_rng)
     tests = _test_lenses(preds, lenses, resamples, n_draws, rng, progress)
     progress(0.25, "bootstrapping intervals")
     scores, errors, mean_gap, resampled, tests = _estimate_scores_and_errors(
@@ -120,13 +117,17 @@ def analyze_rows(
     del estimands  # which hold the bin of each row in each view
     progress(0.55, "testing subgroups")
     group_results = AuditGroups()
-    if group_tests is not None:
+    if group_spec.groups:
+        alpha_of_groups = group_alpha(tests[0], alpha)
+        group_tests = _test_groups(
+            preds, group_spec, ece, lenses[0], n_group_draws, alpha, group_rng, min_alpha=alpha_of_groups
+        )
         group_results = measure_groups(
             preds,
             group_spec,
             group_tests,
             level,
-            group_alpha(tests[0], alpha),
+            alpha_of_groups,
             rng,
             lambda share: progress(0.55 + 0.15 * share, "measuring subgroups"),
         )
@@ -274,11 +275,21 @@ def _test_groups(
     resamples: int,
     alpha: float,
     rng: np.random.Generator,
+    min_alpha: float,
 ) -> GroupPValues:
     """Return the p-values of the subgroups, joint over the null draws or, for independent labels, Holm-adjusted."""
     if not _has_independent_labels(preds):
         return joint_group_pvalues(
-            preds, group_spec.groups, ece, lens, "mean", resamples, alpha, rng, n_untested=group_spec.n_untested
+            preds,
+            group_spec.groups,
+            ece,
+            lens,
+            "mean",
+            resamples,
+            alpha,
+            rng,
+            n_untested=group_spec.n_untested,
+            min_alpha=min_alpha,
         )
     group_estimands = GroupEstimands.from_groups(preds, group_spec.groups, ece, lens, "mean")
     draws = null_draws(preds, group_estimands.estimands, resamples, rng)

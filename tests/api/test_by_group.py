@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import binom
 
 import trueodds as to
@@ -299,6 +300,19 @@ def test_groups_of_too_few_clusters_are_never_seen():
     across = by_group(Predictions(y, p, group=np.arange(400) % 3, cluster=np.arange(400) // 100), resamples=199)
     assert [group.min_detectable for group in across.groups] == [None] * 3  # all four reach into each group
     assert all(group.min_detectable is not None for group in seeing.groups)
+
+
+def test_the_direction_of_a_slope_is_that_of_the_slope_and_not_of_the_mean_gap():
+    # Group a: log odds twice as large as the true ones, which are shifted by 1, so that the mean is too low. It was
+    # "miscalibrated, under" beside a slope of 0.5. Group b: log odds half as large as the true ones.
+    rng = np.random.default_rng(4)
+    x, is_a = rng.normal(0, 1.5, 2000), np.arange(2000) < 1000
+    y = rng.random(2000) < expit(np.where(is_a, x / 2 + 1, 2 * x))
+    preds = Predictions(y.astype(int), expit(x), group={"site": np.where(is_a, "a", "b")})
+    a, b = by_group(preds, "calibration_slope", resamples=199).groups
+    assert (a.status, a.direction) == ("miscalibrated", "too extreme")
+    assert (b.status, b.direction) == ("miscalibrated", "too moderate")
+    assert by_group(preds, "calibration_intercept", resamples=199)["site=a"].direction == "under"
 
 
 def test_a_group_of_one_cluster_has_no_p_value_and_no_noise_floor():

@@ -311,3 +311,10 @@ def test_summary_is_a_method_of_every_result() -> None:
     for result in results:
         assert isinstance(result.summary(), str), type(result)
         assert result.summary(), type(result)
+
+
+def test_an_undefined_value_has_no_second_note_beside_the_one_that_explains_it() -> None:
+    # TN155 ("another note may give the reason") followed the note with the reason.
+    for y, p, code in (([0, 1, 1], [0.0, 0.5, 0.6], "TN268"), ([0, 0, 0], [0.2, 0.5, 0.6], "TN217")):
+        estimate = to.measure(y, p, "calibration_slope", interval=None)
+        assert [note.code for note in estimate.notes if note.code in ("TN155", code)] == [code]

@@ -18,7 +18,7 @@ from tests.slow_parameters import slow_except
 from trueodds import InputError, Predictions
 from trueodds.api.by_group import by_group
 from trueodds.core.docstrings import docstring_sections
-from trueodds.core.results import Estimate
+from trueodds.core.results import EXPLAINED_BY, Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 from trueodds.lenses.lens_by_name import as_lens, default_lens
@@ -93,7 +93,7 @@ def test_the_worst_data_give_a_number_with_a_note_or_a_coded_error(name: str) ->
             assert estimate.notes, f"{what}: {estimate.value} without a note"
         if math.isnan(estimate.value):
             assert estimate.interval is None, what
-            assert "TN155" in [note.code for note in estimate.notes], what
+            assert {"TN155", *EXPLAINED_BY} & {note.code for note in estimate.notes}, what
         for number in (estimate.noise_floor, estimate.debiased, *estimate.parts.values()):
             assert number is None or not math.isnan(number) or estimate.notes, what
         if estimate.interval:

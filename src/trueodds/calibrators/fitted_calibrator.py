@@ -140,7 +140,9 @@ class FittedCalibrator(Result):
         pandas.DataFrame, polars.DataFrame or dict
             A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed. `parameter`
             is the symbol, `index` the position in an array, such as ``"0, 1"`` of a matrix, and empty for a number.
-            `low` and `high` are the ends of the 95 % `interval`, and NaN for a calibrator without standard errors.
+            `low` and `high` are the ends of the 95 % `interval`. They are NaN except for `llo` and `mcllo`: the fits of
+            the other calibrators keep no covariance. Of two classes, `llo` is the model of `platt` with intervals; of
+            more classes, 1/T of `temperature` has the interval of the estimator `calibration_slope`.
         """
         columns: dict[str, list[Any]] = {"parameter": [], "index": [], "value": [], "low": [], "high": []}
         intervals = self.interval or {}

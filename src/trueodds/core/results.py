@@ -187,8 +187,11 @@ def one_row_frame(cells: Mapping[str, Any]) -> Any:
     return to_data_frame({name: [math.nan if cell is None else cell] for name, cell in cells.items()})
 
 
+EXPLAINED_BY = ("TN125", "TN217", "TN218", "TN268")  # notes that say that a value is undefined, and why
+
+
 def drop_undefined(result: Any, value_field: str, other_fields: tuple[str, ...] = ()) -> None:
-    """Remove the interval of an undefined value and add a note; called when a result is created.
+    """Remove the interval of an undefined value and add a note, unless one explains it; called for each new result.
 
     `value_field` and `other_fields` are the names of the fields that may be NaN.
     """
@@ -197,7 +200,9 @@ def drop_undefined(result: Any, value_field: str, other_fields: tuple[str, ...] 
     if interval is not None and (value_field in undefined_fields or _is_nan(interval.low) or _is_nan(interval.high)):
         object.__setattr__(result, "interval", None)
         undefined_fields = undefined_fields or ["interval"]
-    if not undefined_fields:
+    if not undefined_fields or (
+        undefined_fields == [value_field] and any(note.code in EXPLAINED_BY for note in result.notes)
+    ):
         return
     names = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in undefined_fields)
     note = undefined_note(f"The {names} {'is' if len(undefined_fields) == 1 else 'are'}")

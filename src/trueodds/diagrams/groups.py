@@ -251,9 +251,11 @@ def _describe_finding(by_group: ByGroup) -> str:
     miscalibrated = sorted(by_group.miscalibrated, key=by_group.evidence_order)
     n_groups = len(by_group.groups)
     if miscalibrated:
-        biases = {"under": " (underpredicted)", "over": " (overpredicted)", None: ""}
+        biases = {"under": "underpredicted", "over": "overpredicted"}
         names = [
-            f"{group.label[:MAX_NAME_LENGTH]}{biases[group.direction]}" for group in miscalibrated[:MAX_NAMED_GROUPS]
+            group.label[:MAX_NAME_LENGTH]
+            + (f" ({biases.get(group.direction, group.direction)})" if group.direction else "")
+            for group in miscalibrated[:MAX_NAMED_GROUPS]
         ]
         if len(miscalibrated) > MAX_NAMED_GROUPS:
             names.append(f"{len(miscalibrated) - MAX_NAMED_GROUPS} more")

@@ -82,6 +82,8 @@ class Estimator(Settings):
     vanishes_if_calibrated: ClassVar[bool] = True  # whether the true value of every calibrated model is 0
     is_score: ClassVar[bool] = False  # whether texts call it a score, whose value is not 0 for a calibrated model
     is_unbiased: ClassVar[bool] = False  # whether noise adds nothing to the value, so that its floor is no bias
+    # Words for values below and above the best one, of numbers that do not describe the level of the predictions.
+    directions: ClassVar[tuple[str, str] | None] = None
     group_scale: ClassVar[str | None] = None  # "identity" or "log": on which the values of groups are averaged
     setting_in_name: ClassVar[str] = ""  # the setting that may follow the name, as in "risk@0.8"
     # Whether `expected_if_calibrated` also holds for clusters and for cells, so that no labels are drawn for it.

@@ -283,6 +283,7 @@ class CalibrationSlope(_CalibrationCoefficient):
     """
 
     name: ClassVar[str] = "calibration_slope"
+    directions: ClassVar[tuple[str, str] | None] = ("too extreme", "too moderate")
     lens_of_several_classes: ClassVar[str | None] = "canonical"
     best_value: ClassVar[float] = 1.0
     coefficient_name: ClassVar[str] = "slope"

@@ -111,9 +111,10 @@ class Group(JsonObject):
         Whether calibration is rejected, or the interval ends below the equivalence margin, or neither.
     mean_prob, event_rate : float or None
         Mean predicted probability and mean outcome; None if the lens has several views, or vectors of probabilities.
-    direction : {"under", "over", None}
+    direction : {"under", "over", "too extreme", "too moderate", None}
         Whether predictions are too low or too high on average: significantly, because the confidence interval of the
-        difference of the two means excludes 0. None otherwise.
+        difference of the two means excludes 0. Of the calibration slope, whether they are too extreme or too moderate,
+        because its interval excludes 1. None otherwise.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (

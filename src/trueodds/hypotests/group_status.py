@@ -313,9 +313,7 @@ def assess_groups(
                 status=_group_status(group_error, adjusted_pvalue, min_effect, alpha),
                 mean_prob=mean_prob,
                 event_rate=event_rate,
-                direction=None
-                if view is None
-                else prediction_direction(view, group_error.preds.cluster, error_settings.interval_spec.level),
+                direction=_direction_of_group(group_error, view, error_settings.interval_spec.level),
             )
         )
         group_errors.append(group_error)
@@ -414,6 +412,17 @@ def prediction_direction(view: View, cluster: Array | None, level: float) -> str
         error = math.sqrt((totals**2).sum() * n / (n - 1)) / view.total
         interval = t_interval(float(totals.sum() / view.total), error, n - 1, level)
     return "under" if interval.low > 0 else "over" if interval.high < 0 else None
+
+
+def _direction_of_group(group_error: ComparedModel, view: View | None, level: float) -> str | None:
+    """Direction of the number that is shown: of the slope if its interval excludes 1, and else of the mean gap."""
+    estimator, interval = group_error.estimand.estimator, group_error.estimate.interval
+    if estimator.directions is None:
+        return None if view is None else prediction_direction(view, group_error.preds.cluster, level)
+    if interval is None or interval.low <= estimator.best_value <= interval.high:
+        return None
+    below, above = estimator.directions
+    return below if interval.high < estimator.best_value else above
 
 
 def _group_status(group_error: ComparedModel, adjusted_pvalue: float, min_effect: float, alpha: float) -> str:

@@ -41,6 +41,16 @@ def test_a_pattern_of_files_in_a_partitioned_folder_has_the_columns_too(parted: 
         read(parted, group="regoin" * 3)
 
 
+def test_the_column_file_is_the_path_of_the_file_of_a_row(tmp_path: Path) -> None:
+    for month, label in (("2025-01", 0), ("2025-02", 1)):
+        pd.DataFrame({"label": [label], "p_1": [0.25]}).to_csv(tmp_path / f"{month}.csv", index=False)
+    preds = read(tmp_path / "2025-*.csv", group="file").collect()
+    assert list(preds.group["file"]) == [str(tmp_path / "2025-01.csv"), str(tmp_path / "2025-02.csv")]
+    assert list(preds.y) == [0, 1]
+    pd.DataFrame({"label": [1], "p_1": [0.5], "file": ["own"]}).to_csv(tmp_path / "a.csv", index=False)
+    assert list(read(tmp_path / "a.csv", group="file").collect().group["file"]) == ["own"]
+
+
 def test_a_partition_without_a_value_is_a_missing_value(tmp_path: Path) -> None:
     frame = pd.DataFrame({"label": [0, 1], "p_1": [0.25, 0.5], "region": ["north", None]})
     for region, name in (("north", "region=north"), (None, "region=__HIVE_DEFAULT_PARTITION__")):

@@ -209,7 +209,7 @@ class _ColumnFinder:
 
     def __init__(self, table: ColumnSource) -> None:
         self.table = table
-        self.column_names = frozenset([*table.columns, *table.partition])
+        self.column_names = frozenset([*table.columns, *table.constants])
         self.notes: list[Note] = []
         self.rows_name_classes = False  # whether a list of classes with scores was found
         self._first_cells: dict[str, Any] = {}  # by column
@@ -233,7 +233,7 @@ class _ColumnFinder:
     def _find_cell(self, name: str) -> Any:
         column, path = split_path(name, self.column_names)
         if column not in self.table.columns:
-            return NO_FIELD if path else self.table.partition.get(column, NO_FIELD)
+            return NO_FIELD if path else self.table.constants.get(column, NO_FIELD)
         if column not in self._first_cells:
             self._first_cells[column] = vector_values(self.table.first_cell(column))
         first_cell = self._first_cells[column]

@@ -81,7 +81,7 @@ def open_tables(path: str | os.PathLike[str], csv_settings: CsvSettings = DETECT
     tables = []
     for file, file_format in zip(files, formats, strict=True):
         table = file_format.open(file, csv_settings)
-        table.partition = _partition_of(file)
+        table.file, table.partition = file, _partition_of(file)
         tables.append(table)
     return tables
 

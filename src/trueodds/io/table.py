@@ -32,9 +32,15 @@ class ColumnSource(ABC):
     notes: tuple[Note, ...] = ()  # on how the table is read
     text_columns: frozenset[str] = frozenset()  # columns that are known to hold text
     partition: Mapping[str, str] = MappingProxyType({})  # columns of one value, in the names of the folders of the file
+    file: str | None = None  # path of the file
     columns_with_missing: frozenset[str] = frozenset()  # columns of numbers in which a missing value is read as NaN
     label_columns: frozenset[str] = frozenset()  # columns of labels in which missing values are masked
     time_columns: frozenset[str] = frozenset()  # columns whose dates and times are not read as text
+
+    @property
+    def constants(self) -> dict[str, str]:
+        """Columns of one value that are not in the table: those of the folders, and `file`, the path of the file."""
+        return {**({} if self.file is None else {"file": self.file}), **self.partition}
 
     def place(self, column: str, first_row: int) -> Place:
         """Return the location of cells of a column, or field, from row `first_row` on."""

@@ -246,12 +246,12 @@ class TableSource(Source):
 
     def _read_batches(self, table: ColumnSource) -> Iterator[ColumnBatch]:
         """Yield the columns of each batch; the error of a missing confidence mentions abstentions."""
-        in_file = [name for name in self.roles.names if name in table.columns or name not in table.partition]
-        in_folders = [name for name in self.roles.names if name not in in_file]
+        in_file = [name for name in self.roles.names if name in table.columns or name not in table.constants]
+        constant = [name for name in self.roles.names if name not in in_file]
         try:
             for batch in table.column_batches(in_file, self.roles.numeric, self.max_batch_rows):
                 n = len(batch[self.roles.probs[0]])
-                yield {**batch, **{name: self._partition_column(table, name, n) for name in in_folders}}
+                yield {**batch, **{name: self._constant_column(table, name, n) for name in constant}}
         except InputError as problem:
             if problem.code != "TO308" or self.roles.kind != "confidence":
                 raise
@@ -259,11 +259,11 @@ class TableSource(Source):
                 problem.code, problem.problem, problem.got, problem.fix + f" {_ABSTENTION_REMEDY}"
             ) from None
 
-    def _partition_column(self, table: ColumnSource, name: str, n: int) -> Array:
-        """Return the value of a column in the names of folders for n rows: a number if it is one in every table."""
-        if (value := table.partition[name]) == _MISSING_PARTITION:
+    def _constant_column(self, table: ColumnSource, name: str, n: int) -> Array:
+        """Return the value of a column of one value for n rows: a number if it is one in every table."""
+        if (value := table.constants[name]) == _MISSING_PARTITION:
             raise Place(table.name, name).missing_value_error(0, n)
-        kind = infer_filled_kind([other.partition[name] for other in self.tables])
+        kind = infer_filled_kind([other.constants[name] for other in self.tables])
         return np.full(n, int(value) if kind == "int" else value)
 
     def _merge_weightless_blocks(self, skip_rows: int = 0) -> Iterator[Block]:

@@ -221,3 +221,23 @@ def test_many_groups_are_summed_in_parts_with_the_same_result(monkeypatch):
     parts = to.Monitor(**settings).update(rows, day, as_of="2026-03-01")
     assert parts.to_dict() == whole.to_dict()
     assert parts.report().to_dict() == whole.report().to_dict()
+
+
+def test_an_e_value_beyond_the_range_of_floats_is_a_power_of_ten():
+    p, y = np.tile([1e-3, 1 - 1e-3], 200), np.tile([1.0, 0.0], 200)
+    monitor = to.Monitor(horizon=0, unit="integer").update(to.Predictions(y, p), np.arange(400) // 20, as_of=21)
+    report = monitor.report()
+    assert report.log_evidence == pytest.approx(890.8, abs=0.1)  # 386.87 · log 10
+    assert "(e-value 10^386, an alarm needs 20" in report.describe()
+    json.dumps(report.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("missing", ["exclude", "least"])
+def test_judged_cohorts_without_any_label_are_no_evidence_that_all_is_well(missing):
+    _, p, day = stream()
+    monitor = to.Monitor("1d", missing=missing).update(to.Predictions(None, p), day, as_of="2026-03-01")
+    report = monitor.report()
+    assert report.describe().startswith("No evidence yet: no row of 30 judged cohorts has a label.")
+    assert "TN905" in {note.code for note in report.notes}
+    with pytest.raises(InputError, match=r"TO911.*No judged row has a label.*30 judged and 0 open cohorts"):
+        monitor.report(require_judged=True)

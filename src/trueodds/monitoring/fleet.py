@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.formatting import format_count, format_number, format_percent_in_text
+from trueodds.core.formatting import format_count, format_percent_in_text
 from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Result
 from trueodds.core.settings import Probability, check
-from trueodds.monitoring.monitor_report import MonitorReport
+from trueodds.monitoring.monitor_report import MonitorReport, format_e_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,7 @@ class FleetReport(Result):
         lines = [f"{found} (at most {format_percent_in_text(self.fdr)} false discoveries on average)."]
         for member in self.members:
             word = "attention" if member.needs_attention else "–"
-            evidence = format_number(math.exp(min(member.log_evidence, 700.0)))
-            if math.isinf(member.log_evidence):
-                evidence = "infinite"
+            evidence = format_e_value(member.log_evidence)
             alarm = f", wrong since {member.since}" if member.alarm else ""
             judged = format_count(member.judged, "judged cohort")
             lines.append(

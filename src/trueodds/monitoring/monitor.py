@@ -303,7 +303,7 @@ class Monitor:
         Parameters
         ----------
         require_judged : bool, default=False
-            Whether it is an error if no cohort has been judged in this epoch.
+            Whether it is an error if no cohort with a label has been judged in this epoch.
 
         Returns
         -------
@@ -318,12 +318,13 @@ class Monitor:
         """
         self._judge_due_cohorts()
         state = self._state
-        if check("require_judged", require_judged, bool) and not state.judgment.epoch.n_cohorts:
+        if check("require_judged", require_judged, bool) and not report_of_state.has_evidence(state):
+            n_judged = state.judgment.epoch.n_cohorts
             raise InputError(
                 "TO911",
-                "No cohort has been judged.",
-                f"{len(state.open):,} open cohorts",
-                "Wait until the horizon of the first one has passed, or pass a later ⟨as_of⟩.",
+                "No judged row has a label." if n_judged else "No cohort has been judged.",
+                f"{n_judged:,} judged and {len(state.open):,} open cohorts",
+                "Wait until the horizon of the first one has passed, or pass a later ⟨as_of⟩; add the labels.",
             )
         return report_of_state.report(state, self._notes)
 

@@ -20,6 +20,8 @@ from trueodds.monitoring.advice import Advice
 from trueodds.monitoring.judgment import Contribution
 from trueodds.monitoring.onset import MonitoredError, Onset
 
+_LARGEST_LOG = 709.0  # whose exponential is a float
+
 
 @dataclass(frozen=True, slots=True)
 class CohortRow(JsonObject):
@@ -173,7 +175,7 @@ class MonitorReport(Result):
     @property
     def evidence(self) -> float:
         """The current e-value: an alarm is raised when it reaches 1/alpha."""
-        return math.exp(self.log_evidence) if self.log_evidence < 709 else math.inf
+        return math.exp(self.log_evidence) if self.log_evidence <= _LARGEST_LOG else math.inf
 
     @property
     def since(self) -> str | None:
@@ -276,15 +278,15 @@ class MonitorReport(Result):
         if not status.judged:
             due = "" if status.next_due is None else f"; the first counts from {status.next_due} on"
             return f"Nothing judged yet: {format_count(status.open, 'open cohort')}{due}."
-        value = f"e-value {format_number(self.evidence)}, an alarm needs {needed}"
+        if any(note.code == "TN905" for note in self.notes):
+            return f"No evidence yet: no row of {format_count(status.judged, 'judged cohort')} has a label."
+        now = format_e_value(self.log_evidence)
+        value = f"e-value {now}, an alarm needs {needed}"
         judged = f"{format_count(status.judged, 'cohort')} to {status.last_judged}"
         if not self.alarm:
             return f"No alarm: {value}, after {judged}."
-        if self.evidence < 1 / self.settings["alpha"] <= math.exp(min(status.max_log_evidence, 700)):
-            largest = math.exp(min(status.max_log_evidence, 700))
-            value = (
-                f"e-value up to {format_number(largest)}, now {format_number(self.evidence)}; an alarm needs {needed}"
-            )
+        if self.log_evidence < -math.log(self.settings["alpha"]) <= status.max_log_evidence:
+            value = f"e-value up to {format_e_value(status.max_log_evidence)}, now {now}; an alarm needs {needed}"
         margin = format_percent_in_text(self.settings["odds_margin"] - 1)
         off = "not exact" if self.settings["odds_margin"] == 1 else f"more than {margin} off"
         if status.impossible:
@@ -334,6 +336,19 @@ class MonitorReport(Result):
             f"Open: {format_count(status.open, 'cohort')} with {format_count(status.open_rows, 'row')}, of which"
             f" {status.open_unlabeled:,} have no label yet."
         )
+
+
+def format_e_value(log_evidence: float) -> str:
+    """Return an e-value as text; those beyond the range of a float as a power of ten.
+
+    >>> format_e_value(0.0), format_e_value(1000.0), format_e_value(math.inf)
+    ('1', '10^434', 'infinite')
+    """
+    if math.isinf(log_evidence):
+        return "infinite"
+    if log_evidence > _LARGEST_LOG:
+        return f"10^{int(log_evidence / math.log(10))}"
+    return format_number(math.exp(log_evidence))
 
 
 def _drift_text(drift: PredictionDrift) -> str:

@@ -81,6 +81,14 @@ def report(state: MonitorState, notes: tuple[Note, ...]) -> MonitorReport:
     )
 
 
+def has_evidence(state: MonitorState) -> bool:
+    """Return whether a judged row of this epoch has a label, or gets one because it is missing."""
+    epoch = state.judgment.epoch.number
+    judged = [cohort for cohort in state.judgment.cohorts if cohort.epoch == epoch]
+    is_filled = state.settings.missing == "no-event"
+    return any(cohort.rows > (0 if is_filled else cohort.unlabeled) for cohort in judged)
+
+
 def _status(state: MonitorState) -> MonitorStatus:
     settings, epoch = state.settings, state.judgment.epoch
     period = settings.period
@@ -210,8 +218,9 @@ def _assumptions(settings: MonitorSettings) -> tuple[str, ...]:
 def _notes(state: MonitorState) -> list[Note]:
     settings, judgment, opened = state.settings, state.judgment, state.open.values()
     notes = []
-    if not judgment.epoch.n_cohorts:
-        notes.append(Note("TN905", "No cohort has been judged in this epoch, so there is no evidence yet."))
+    if not has_evidence(state):
+        what = "judged row has a label" if judgment.epoch.n_cohorts else "cohort has been judged"
+        notes.append(Note("TN905", f"No {what} in this epoch, so there is no evidence yet."))
     seen = {name for sums in judgment.history for name in sums.totals}
     if absent := [name for name in judgment.epoch.groups if name not in seen]:
         names = ", ".join(absent[:MAX_NAMED_GROUPS]) + (", …" if len(absent) > MAX_NAMED_GROUPS else "")

@@ -13,7 +13,7 @@ from trueodds.core.formatting import format_number, format_percent_in_text, with
 from trueodds.core.printable import printable_tree, to_printable
 from trueodds.core.table import Column, Table
 from trueodds.diagrams.monitor import view_of_cohorts
-from trueodds.monitoring.monitor_report import CohortRow, MonitorReport
+from trueodds.monitoring.monitor_report import CohortRow, MonitorReport, format_e_value
 from trueodds.reports.html.figures import Picture, svg_data_uri
 from trueodds.reports.html.rendering import render_page
 from trueodds.reports.provenance import program_versions, version_rows
@@ -70,8 +70,7 @@ def _facts(report: MonitorReport) -> list[dict[str, str]]:
     """Return the tiles: evidence, onset, error, and open cohorts."""
     status, tone = report.status, "bad" if report.alarm else ""
     needed = f"an alarm needs {format_number(1 / report.settings['alpha'])}"
-    evidence = "∞" if math.isinf(report.evidence) else format_number(report.evidence)
-    facts = [{"label": "e-value", "value": evidence, "remark": needed, "tone": tone}]
+    facts = [{"label": "e-value", "value": format_e_value(report.log_evidence), "remark": needed, "tone": tone}]
     if report.onset is not None:
         region = f"{report.onset.earliest} to {report.onset.latest}"
         facts.append({"label": "since", "value": report.onset.since, "remark": region, "tone": tone})

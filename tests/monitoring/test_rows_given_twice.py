@@ -79,3 +79,13 @@ def test_a_sum_of_three_finds_a_row_of_the_first_and_the_last():
     with pytest.raises(InputError, match="TO908"):
         sum([*parts, parts[0]])
     assert sum(row.rows for row in sum(parts).report().open_cohorts) == 300
+
+
+def test_the_same_rows_with_other_weights_are_refused():
+    y, p, day = rows(200)
+    parts = [
+        to.Monitor(center=0.2).update(to.Predictions(y, p, weight=np.full(200, w)), day, "2026-01-10")
+        for w in (0.5, 0.7)
+    ]
+    with pytest.raises(InputError, match="TO908"):
+        parts[0] + parts[1]

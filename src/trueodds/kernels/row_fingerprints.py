@@ -42,7 +42,7 @@ def sum_fingerprints(
     w : array (n,), optional
         Weights.
     ids : array (n,) of uint64
-        What identifies a row, with its probabilities and its weight unless `hashes_ids_only`.
+        What identifies a row, with its probabilities unless `hashes_ids_only`.
     key : array (n,) of int64
         Key of each row, 0..n_keys−1.
     n_keys, k : int
@@ -139,10 +139,6 @@ def _add_fingerprints(  # type: ignore[no-untyped-def]
     for i in range(P.shape[0]):
         k = key[i] - first
         state = increment
-        if w.shape[0] > 0:
-            number[0] = w[i]
-            state = (state ^ bits[0]) * multiplier
-            state ^= state >> np.uint64(29)
         for c in range(P.shape[1]):
             number[0] = np.float64(P[i, c]) + 0.0  # −0 becomes 0
             state = (state ^ bits[0]) * multiplier + increment
@@ -151,6 +147,10 @@ def _add_fingerprints(  # type: ignore[no-untyped-def]
         row = (row ^ (row >> np.uint64(29))) * last_multiplier
         row ^= row >> np.uint64(32)
         _add_to_sample(samples[k], row & ~one)
+        if w.shape[0] > 0:
+            number[0] = w[i]
+            state = (state ^ bits[0]) * multiplier
+            state ^= state >> np.uint64(29)
         state = (state ^ (np.uint64(labels[i] + 1) * increment)) * last_multiplier
         fingerprints[k] += state ^ (state >> np.uint64(32))
         counts[k, labels[i] + 1] += np.int64(w[i]) if counts_weights else 1

@@ -77,7 +77,7 @@ class Monitor:
     The guarantee holds if the labels of a cohort are independent given the predictions and the earlier cohorts, and
     if labels that are missing are treated as `missing` says. Cost: about 0.2 µs per row and view. Open cohorts are
     sums: `a + b` is the monitor of all rows. Cohorts are judged in their order by `report`, and it does not matter how
-    often it is called. A saved state with two classes has about 11 kB, 3 to 6 kB for each open cohort, and 0.1 to 0.4
+    often it is called. A saved state with two classes has about 11 kB, 1 to 6 kB for each open cohort, and 0.1 to 0.4
     kB for each judged one; every class and group multiplies the first two numbers.
 
     See Also

@@ -24,8 +24,8 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 489,
-    "lines of code": 71_297,
-    "lines of docstrings": 24_392,
+    "lines of code": 71_332,
+    "lines of docstrings": 24_400,
     "modules under 60 lines of code": 84,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 71,

@@ -25,10 +25,14 @@ WITHOUT_OPTION = {
     "fit": {"lens", "level", "mode"},
 }
 
+NAME_OF_FUNCTION = {"groups": "by_group", "judge": "prediction_powered_mean", "monitor": "Monitor"}
+
 
 def signature(command: str) -> dict[str, inspect.Parameter]:
     """The parameters of the public function, without the data and the settings of methods."""
-    function = getattr(to, {"groups": "by_group", "monitor": "Monitor"}.get(command, command))
+    function = getattr(
+        to, {"groups": "by_group", "judge": "prediction_powered_mean", "monitor": "Monitor"}.get(command, command)
+    )
     return {
         name: parameter
         for name, parameter in inspect.signature(function).parameters.items()
@@ -45,7 +49,7 @@ def options(command: str) -> dict[str, click.Option]:
 def test_the_commands_of_functions_are_known() -> None:
     assert list(COMMANDS) == [
         "audit", "measure", "test", "groups", "compare", "table", "expect", "threshold", "power", "draw", "fit",
-        "tally", "monitor",
+        "tally", "judge", "monitor",
     ]  # fmt: skip
 
 

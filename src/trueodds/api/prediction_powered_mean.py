@@ -70,7 +70,7 @@ def prediction_powered_mean(
         The judge's score of every row in [0, 1]: a probability, a grade divided by its maximum, or 0 and 1 of a judge
         that says yes or no. It need not be calibrated.
     sampling : {"random"}, optional
-        How the labeled rows were chosen: "random" if all rows, or all rows of a stratum, had the same chance. Either
+        How the labeled rows were chosen: at random if all rows, or all rows of a stratum, had the same chance. Either
         this or `probability` is required, because no result can show how the rows were chosen.
     probability : array (n,), optional
         Probability with which each row was chosen to be labeled, if it differs between rows. Labels count by its
@@ -81,7 +81,7 @@ def prediction_powered_mean(
         Stratum of each row, such as the language or the task. The labels of each stratum represent the rows of this
         stratum, at whatever rate it was labeled (poststratification).
     sensitivity, specificity : (int, int), optional
-        Counts from *other* rows, for a judge that says yes or no: how many of the positive (negative) ones the judge
+        Counts from other rows, for a judge that says yes or no: how many of the positive (negative) ones the judge
         answered correctly, and how many there were, such as ``(90, 100)``. They replace the labels.
     level : float, default=0.95
         Confidence level of the interval.

@@ -18,6 +18,7 @@ from trueodds.cli.draw import draw
 from trueodds.cli.errors import ARGUMENTS_KEY, EXIT_INVALID_INPUT, as_input_error, convert_usage_error, print_error
 from trueodds.cli.groups import complete_crossings, groups
 from trueodds.cli.inference import expect, measure, power, test, threshold
+from trueodds.cli.judge import judge
 from trueodds.cli.lookup import explain, list_names
 from trueodds.cli.monitor import monitor
 from trueodds.cli.options import refuse_repeated_options
@@ -141,6 +142,7 @@ for _command in (
     apply,
     tally,
     merge,
+    judge,
     monitor,
     study,
     list_names,

@@ -99,6 +99,9 @@ THRESHOLD_SCOPE = Scope(
 )
 
 
+JUDGE_SCOPE = Scope("judge", numbers={"value": with_ends("value", "interval")}, example="'value.low<0.9'")
+
+
 def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds measure`: the one estimate."""
     made = make_estimator(estimator, settings)

@@ -30,6 +30,12 @@ _OPTION_OF_ARGUMENT: dict[str, tuple[str, str]] = {
         ("--unit", "day"),
         ("--as-of", "TIME"),
         ("--center", "P"),
+        ("--sampling", "random"),
+        ("--probability", "C"),
+        ("--stratum", "C"),
+        ("--sensitivity", "90/100"),
+        ("--specificity", "75/100"),
+        ("--half-width", "X"),
     )
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
 # Settings of single methods, which are passed by --set.

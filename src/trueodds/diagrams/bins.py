@@ -27,7 +27,7 @@ from trueodds.kernels import random_label_sums, random_streams
 from trueodds.kernels.bins import Bins
 from trueodds.kernels.bootstrap_sums import argsort_bins
 from trueodds.lenses.view import View
-from trueodds.resampling.intervals.closed_form import clopper_pearson_limits
+from trueodds.resampling.intervals.closed_form import clopper_pearson_limits, wilson_limits
 from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, poisson_binomial_pmf
 
 # Equal cells of the histogram strip if the bins differ in width. Their edges are edges of a tally's cells, too, so that
@@ -250,13 +250,8 @@ def wilson_intervals(view: View, bin_index: Array, n_bins: int, level: float) ->
     """
     binned = view.pool(bin_index, n_bins)
     n, rate = binned.w**2 / binned.sums("ww"), np.clip(binned.y, 0, 1)
-    z2 = ndtri((1 + level) / 2) ** 2
-    center = (rate + z2 / (2 * n)) / (1 + z2 / n)
-    half_width = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
-    # Rounding must not put the rate outside its own interval.
-    low = np.clip(np.minimum(center - half_width, rate), 0, 1)
-    high = np.clip(np.maximum(center + half_width, rate), 0, 1)
-    return BinIntervals(np.where(rate == 0, 0.0, low), np.where(rate == 1, 1.0, high), ("wilson",) * len(n))
+    low, high = wilson_limits(rate, n, float(ndtri((1 + level) / 2)))
+    return BinIntervals(low, high, ("wilson",) * len(n))
 
 
 def clopper_pearson_intervals(view: View, bin_index: Array, n_bins: int, level: float) -> BinIntervals:

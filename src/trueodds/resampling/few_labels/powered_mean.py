@@ -11,6 +11,7 @@ from scipy.special import ndtri, stdtrit
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.resampling.few_labels.judged_rows import SampledRows
+from trueodds.resampling.intervals.closed_form import wilson_limits
 
 MIN_DEGREES_OF_UNEQUAL_WEIGHTS = 3.0
 
@@ -45,15 +46,8 @@ class PoweredMean:
 
 
 def wilson_interval(value: float, n: float, quantile: float, level: float) -> Interval:
-    """Wilson's interval of a proportion.
-
-    >>> print(wilson_interval(0.5, 10.0, 1.96, 0.95))
-    [0.2366, 0.7634] 95%
-    """
-    shrink, center = 1 + quantile**2 / n, value + quantile**2 / (2 * n)
-    half_width = quantile * math.sqrt(value * (1 - value) / n + quantile**2 / (4 * n * n))
-    low, high = (center - half_width) / shrink, (center + half_width) / shrink
-    return Interval(0.0 if value == 0 else low, 1.0 if value == 1 else high, level, "wilson")
+    low, high = wilson_limits(value, n, quantile)
+    return Interval(float(low), float(high), level, "wilson")
 
 
 def mean_of_labels(y: Array, rows: SampledRows) -> PoweredMean:

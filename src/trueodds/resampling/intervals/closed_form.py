@@ -1,4 +1,4 @@
-"""Intervals in closed form: normal, Student t, Welch, Clopper-Pearson, and the asymmetry of Wilson's interval."""
+"""Intervals in closed form: normal, t, Welch, Wilson, Clopper-Pearson, and the asymmetry of Wilson's interval."""
 
 from __future__ import annotations
 
@@ -39,6 +39,24 @@ def wilson_shift(sd: float, n: float, max_influence: float) -> float:
     :math:`|1 - 2p| / 2n`, and positive if the event is so rare that resamples do not vary.
     """
     return max_influence / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / max_influence) ** 2))
+
+
+def wilson_limits(rate: Array | float, n: Array | float, quantile: float) -> tuple[Array, Array]:
+    """Wilson's limits of a proportion `rate` of n rows, for the quantile z or t of the level.
+
+    The arguments may be arrays, and n fractional for effective sample sizes. Source: Wilson (1927).
+
+    >>> low, high = wilson_limits(0.5, 10.0, 1.96)
+    >>> round(float(low), 4), round(float(high), 4)
+    (0.2366, 0.7634)
+    """
+    z2 = quantile**2
+    center = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    half_width = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    # Rounding must not put the rate outside its own interval.
+    low = np.clip(np.minimum(center - half_width, rate), 0, 1)
+    high = np.clip(np.maximum(center + half_width, rate), 0, 1)
+    return np.where(np.equal(rate, 0), 0.0, low), np.where(np.equal(rate, 1), 1.0, high)
 
 
 def clopper_pearson_limits(k: Array | float, n: Array | float, tail: float) -> tuple[Array, Array]:

@@ -115,6 +115,19 @@ def test_labels_needed_is_the_number_worked_by_hand() -> None:
         result.labels_needed(0.009)
 
 
+def test_equal_labels_have_wilsons_interval_and_are_planned_with_two_of_either_class() -> None:
+    # 30 of 30: Wilson's lower limit is 30/(30 + 1.96²). 10 clusters: t with 9 degrees of freedom, 10/(10 + 2.262²).
+    label = np.where(np.arange(3000) < 30, 1.0, np.nan)
+    score = np.tile([0.2, 0.6], 1500)
+    result = to.prediction_powered_mean(label, score, sampling="random")
+    assert (result.value, result.interval.high) == (1, 1)
+    assert result.interval.low == pytest.approx(30 / (30 + 1.959964**2), abs=1e-6)
+    rate = 32 / 34
+    assert result.labels_needed(0.05) == math.ceil(rate * (1 - rate) * (1.959964 / 0.05) ** 2)
+    clustered = to.prediction_powered_mean(label, score, sampling="random", cluster=np.arange(3000) // 3)
+    assert clustered.interval.low == pytest.approx(10 / (10 + 2.262157**2), abs=1e-6)
+
+
 def test_each_row_is_predicted_without_the_labels_of_its_fold() -> None:
     label, score = judged(400, 50)
     rows, y = sample(400, 50), label[:50]

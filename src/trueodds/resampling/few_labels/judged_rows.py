@@ -25,6 +25,7 @@ from trueodds.data.weights import check_clusters, check_groups
 
 Sampling = Literal["random"]
 MIN_SELECTION_PVALUE = 1e-3  # below it, the labeled rows are taken to be chosen by their scores
+MIN_PROBABILITY = 1e-100  # of a label: the inverse of a smaller one could be infinite
 MIN_LABELS_OF_STRATUM = 2  # of which a variance can be estimated
 
 
@@ -135,7 +136,7 @@ def _read_probabilities(probability: Any, labeled: Array) -> Array:
     check_one_dimensional(values, "probability")
     check_same_length(values, labeled, "probability", "score")
     problem = "The probability of a label must be known and lie in (0, 1]."
-    is_invalid = ~((values > 0) & (values <= 1)) & (labeled | ~np.isnan(values))
+    is_invalid = ~((values >= MIN_PROBABILITY) & (values <= 1)) & (labeled | ~np.isnan(values))
     if is_invalid.any():
         fix = "Rows that could not get a label are not represented: leave them out, and say so."
         refuse_first_invalid(values, is_invalid, "TO222", problem, fix)

@@ -108,8 +108,9 @@ def _powered_mean(y: Array, f: Array | None, rows: SampledRows) -> PoweredMean:
 
 
 def _means_of_labeled(values: Array, rows: SampledRows) -> Array:
-    """The weighted mean of the labeled rows of each stratum."""
-    return np.bincount(rows.stratum[rows.labeled], rows.weight * values) / rows.rows_of_stratum
+    """The weighted mean of the labeled rows of each stratum, without rounding error if all values are equal."""
+    deviation = np.bincount(rows.stratum[rows.labeled], rows.weight * (values - values[0]))
+    return np.asarray(values[0] + deviation / rows.rows_of_stratum)
 
 
 def _means_of_all(values: Array, rows: SampledRows) -> Array:

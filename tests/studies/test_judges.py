@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trueodds_studies.judges import JUDGES, SPREAD, Cell, Plan, _cells, _draw, _intercept, _run_difference, judges
+from trueodds_studies.judges import (
+    _CHOICES,
+    JUDGES,
+    SPREAD,
+    Cell,
+    Plan,
+    _cells,
+    _draw,
+    _intercept,
+    _run_difference,
+    judges,
+)
 
 
 @pytest.mark.parametrize("mean", Plan().means)
@@ -45,7 +56,7 @@ def test_a_quick_study_has_a_row_for_each_design() -> None:
     assert {row["design"] for row in study.rows} == {
         "random", "clusters", "unequal", "strata", "difference .1", "difference .3", "error rates",
     }  # fmt: skip
-    assert {row["design"] for row in study.also[0].rows} == {"chosen at random", "highest half", "uncertain"}
+    assert {row["design"] for row in study.also[0].rows} == set(_CHOICES)
     assert study.sentence.startswith(f"Of {len(study.rows)} designs with 10 data sets each")
     small = Plan(sets=2, labels=(30,), means=(0.8,))
     assert judges(plan=small).rows == judges(plan=small).rows

@@ -126,6 +126,10 @@ def prediction_powered_mean(
     same formula. With fewer than five labels of either class, fewer than five clusters with a label, or equal scores in
     all rows, the result is that of the labels alone (note TN295).
 
+    In 163 simulated designs with 30 to 1,000 labels, 92.2 to 100 % of the 95 % intervals covered the true value (500
+    data sets each, 95.7 % on average), and they were at most 1.05 times as wide as those of the labels alone, on
+    average 0.87 times; see the study ``judges``.
+
     Cost: O(n log n). A million rows take less than a second.
 
     References

@@ -17,6 +17,7 @@ NAMES = {
     "how_to/fairness_by_groups": ("fairness", "subgroup"),
     "how_to/forecasts": ("quantile forecast", "prediction interval", "regression"),
     "how_to/gate_in_ci": ("ECE gate", "calibration gate", "CI gate", "GitHub Actions", "test suite"),
+    "how_to/judges_and_few_labels": ("LLM judge", "prediction-powered inference", "PPI", "Rogan-Gladen"),
     "how_to/language_models": ("LLM", "verbalized confidence", "language model"),
     "how_to/monitor_a_model": ("monitoring", "drift"),
     "how_to/paper_table": ("table for a paper", "LaTeX table"),

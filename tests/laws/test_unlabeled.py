@@ -43,6 +43,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "table": lambda rows: to.table({"a": MODELS["a"], "b": rows}, ["brier"]),
     "tally": lambda rows: to.tally(rows),
     "test": lambda rows: to.test(rows, "spiegelhalter"),
+    "threshold": lambda rows: to.threshold(rows, max_risk=0.3),
 }
 # Public names that are given no predictions: classes, modules, and functions whose rows come from elsewhere.
 OTHERS = {"InputError", "Note", "Predictions", "calibrators", "diagrams", "estimators", "tests", "load", "read"}

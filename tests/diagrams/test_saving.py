@@ -8,11 +8,13 @@ import re
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.axes import Axes
 from PIL import Image
 
 import trueodds as to
@@ -112,6 +114,32 @@ def test_lines_reach_the_edge_of_a_reduced_page(tmp_path: Path) -> None:
     assert sum(x > 0.87 * 6.8 * POINTS for x in right_ends) > 25
 
 
+def slide_figure(diagram: Any) -> Any:
+    size = publication.size_of_diagram(diagram, "slide", None).figsize
+    return replace(diagram, presentation=Presentation(figsize=size, side_header=True)).draw()
+
+
+def test_marks_in_the_legend_of_a_slide_do_not_touch() -> None:
+    # The disk, the square and the triangle of the models touched: 22 points on lines of 18.
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.02, 0.98, 200)
+    y = (rng.random(200) < p).astype(int)
+    diagram = to.draw({"a": to.Predictions(y, p), "b": to.Predictions(y, p**1.5)}, "murphy", style="plane")
+    (legend,) = slide_figure(diagram).legends
+    assert max(line.get_markersize() for line in legend.get_lines()) < 1.1 * legend.get_texts()[0].get_fontsize()
+
+
+def test_the_titles_of_the_panels_of_a_slide_are_complete() -> None:
+    # "Accur…" stood above the second panel.
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 100)
+    y = (rng.random(100) < p).astype(int)
+    epochs = {f"{run}/{epoch}": to.Predictions(y, p ** (epoch / 2)) for run in "ab" for epoch in (1, 2, 3)}
+    diagram = to.draw(epochs, "training", resamples=19)
+    titles = [title for ax in slide_figure(diagram).findobj(Axes) if (title := ax.get_title(loc="left"))]
+    assert titles == ["Log loss", "Accuracy", "ECE", "p-value"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["reliability", "corp", "calibration_belt", "decision_curve", "murphy"])
 def test_a_slide_is_landscape_and_has_its_title_and_its_legend_beside_the_axes(name: str, tmp_path: Path) -> None:
@@ -121,8 +149,7 @@ def test_a_slide_is_landscape_and_has_its_title_and_its_legend_beside_the_axes(n
     diagram.save(tmp_path / "f.pdf", style="slide")
     width, height = page_size(tmp_path / "f.pdf")
     assert (width, height) == (pytest.approx(10.0), pytest.approx(5.625))
-    size = publication.size_of_diagram(diagram, "slide", None).figsize
-    figure = replace(diagram, presentation=Presentation(figsize=size, side_header=True)).draw()
+    figure = slide_figure(diagram)
     figure.draw_without_rendering()
     axes = figure.axes[0].get_tightbbox()
     (legend,) = figure.legends

@@ -412,7 +412,8 @@ def _set_part_axes(ax: Any, rows: Mapping[str, Array], column: str, title: str) 
 
     size = styling.font_size(ax)
     styling.style_axes(ax, size)
-    max_width = styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0]
+    # The name of a part may extend beyond narrow axes: the labels of the axes beside it leave room.
+    max_width = max(styling.POINTS_PER_INCH * styling.size_in_inches(ax)[0], 6 * size)
     style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": styling.TEXT_COLOR}
     ax.set_title(styling.shorten_text(title, max_width, size + 0.5, "bold"), loc="left", pad=3, **style)
     epochs = rows["epoch"]

@@ -242,6 +242,8 @@ class Header:
 
     def draw_legend(self, target: Any, n_columns: int | None = None, **placement: Any) -> Any:
         """Draw the legend in an axes or a figure, at the place that matplotlib's arguments `placement` describe."""
+        from matplotlib.lines import Line2D
+
         if not self.legend_entries:
             return None
         handles, labels = zip(*self.legend_entries, strict=True)
@@ -262,9 +264,12 @@ class Header:
         for text, label in zip(legend.get_texts(), labels, strict=True):
             text.set_text(label)
             text.set_parse_math(False)
+        for line in legend.findobj(Line2D):  # marks of neighboring lines must not touch
+            line.set_markersize(min(line.get_markersize(), MAX_LEGEND_MARK * self.font_size))
         return legend
 
 
+MAX_LEGEND_MARK = 0.85  # largest mark in the legend, in type sizes
 LEGEND_PADDING = 0.4  # type sizes between the legend and the edge of the axes, as matplotlib's borderaxespad
 MIN_LEGEND_GAP = 3.0  # smallest distance in points between the legend and any mark
 LEGEND_SIZE_ALLOWANCE = 1.08  # free room required, in sizes of the legend: a layout may still shrink the axes

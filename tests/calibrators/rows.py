@@ -9,7 +9,7 @@ import numpy as np
 from trueodds.calibrators import CALIBRATORS
 
 # Calibrators of groups, with the setting by which they need no groups, and have only what applies to all rows.
-GROUP_SETTINGS: dict[str, dict[str, Any]] = {"group_shift": {"columns": ()}}
+GROUP_SETTINGS: dict[str, dict[str, Any]] = {"group_shift": {"columns": ()}, "multicalibrated": {"columns": ()}}
 # What a member must be told before it can be fitted to a handful of rows.
 REQUIRED_SETTINGS: dict[str, dict[str, Any]] = {
     "boldness": {"posterior": 0.5},

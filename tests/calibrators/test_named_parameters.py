@@ -66,7 +66,7 @@ def test_named_parameters_are_in_the_json_but_not_in_the_file(tmp_path):
 # Calibrators whose map is a curve of knots, bins or cells, or unchanged probabilities, and no formula.
 WITHOUT_FORMULA = {
     "identity", "isotonic", "centered_isotonic", "irm", "venn_abers", "enir", "bbq", "histogram", "simplex_histogram",
-    "spline",
+    "spline", "multicalibrated",
 }  # fmt: skip
 
 

@@ -22,9 +22,9 @@ def test_every_calibrator_has_a_file():
 def test_an_old_file_predicts_what_it_used_to(path):
     saved = json.loads(path.read_text(encoding="utf-8"))
     calibrator = calibrator_from_dict(saved["calibrator"])
-    assert calibrator.predict_proba(saved["rows"], group=saved.get("group")) == pytest.approx(
-        np.array(saved["recalibrated"]), abs=1e-12
-    )
+    assert calibrator.predict_proba(
+        saved["rows"], group=saved.get("group"), features=saved.get("features")
+    ) == pytest.approx(np.array(saved["recalibrated"]), abs=1e-12)
 
 
 def test_a_file_of_joblib_is_refused_with_what_reads_it(tmp_path: Path) -> None:

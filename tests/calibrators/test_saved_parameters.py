@@ -34,7 +34,16 @@ from trueodds.data.predictions import Predictions
 # No field of any map may hold these.
 NEVER_VALID = (None, "text", math.nan, math.inf, 1e305, -1e305, -(10**400), {"unknown": 1}, [[[[0.5]]]], [None])
 NULLABLE = {"ratio"}
-OPTIONAL = {"scale", "min_prob", "certainty", "units", "even", "mixing"}  # entries that are left out at a default
+FREE_TEXTS = {"name"}  # any text is valid
+OPTIONAL = {
+    "edges",
+    "scale",
+    "min_prob",
+    "certainty",
+    "units",
+    "even",
+    "mixing",
+}  # entries that are left out at a default
 
 every = pytest.mark.parametrize("name", [name for name in CALIBRATORS.names() if name != "auto"])
 classes = pytest.mark.parametrize("k", [2, 3])
@@ -104,7 +113,7 @@ def test_no_entry_may_have_another_type_or_be_out_of_range(name, k):
     parameters = saved(calibration_map)
     for path, _ in entries(parameters):
         for value in NEVER_VALID:
-            if value is None and path[-1] in NULLABLE:
+            if (value is None and path[-1] in NULLABLE) or (value == "text" and path[-1] in FREE_TEXTS):
                 continue
             changed = with_change(parameters, path, partial(replace_entry, value=value))
             assert is_refused(calibration_map, changed, k), (path, value)

@@ -22,7 +22,16 @@ from trueodds.calibrators.vector import VectorMap  # noqa: E402
 from trueodds.data.predictions import Predictions  # noqa: E402
 
 # Calibrators whose maps have steps or no simple formula.
-WITHOUT_FORMULA = {"histogram", "scaling_binning", "bbq", "irm", "venn_abers", "kernel", "simplex_histogram"}
+WITHOUT_FORMULA = {
+    "histogram",
+    "scaling_binning",
+    "bbq",
+    "irm",
+    "venn_abers",
+    "kernel",
+    "simplex_histogram",
+    "multicalibrated",
+}
 METHODS = [(name, REQUIRED_SETTINGS.get(name, {}) | FORMULA_SETTINGS.get(name, {})) for name in CALIBRATORS.names()]
 METHODS += [
     ("structured", {"form": "matrix"}),

@@ -41,6 +41,7 @@ CALIBRATORS = Registry(
         "scaling_binning": "trueodds.calibrators.scaling_binning:ScalingBinningSpec",
         "histogram": "trueodds.calibrators.histogram:HistogramSpec",
         "simplex_histogram": "trueodds.calibrators.simplex_histogram:SimplexHistogramSpec",
+        "multicalibrated": "trueodds.calibrators.multicalibrated:MulticalibratedSpec",
         "auto": "trueodds.calibrators.auto:AutoSpec",
     },
     synonyms={
@@ -76,6 +77,7 @@ CALIBRATORS = Registry(
         "bias_corrected_temperature": "bias-corrected temperature scaling",
         "platt": "Platt scaling",
         "group_shift": "shifts by group",
+        "multicalibrated": "multicalibration by boosting",
         "llo": "linear-log-odds recalibration",
         "mcllo": "multicategory linear-log-odds recalibration",
         "beta": "beta calibration",

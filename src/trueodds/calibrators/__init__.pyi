@@ -174,6 +174,21 @@ class SimplexHistogram(Calibrator):
         self, *, partition: Any = ..., min_size: Any = ..., bins: Any = ..., classes: Any = ..., logits: Any = ...
     ) -> None: ...
 
+class Multicalibrated(Calibrator):
+    def __init__(
+        self,
+        *,
+        features: Any = ...,
+        columns: Any = ...,
+        crossings: Any = ...,
+        confirm: Any = ...,
+        alpha: Any = ...,
+        min_prob: Any = ...,
+        rng: Any = ...,
+        classes: Any = ...,
+        logits: Any = ...,
+    ) -> None: ...
+
 class Auto(Calibrator):
     def __init__(
         self,
@@ -216,4 +231,5 @@ bbq = BBQ
 scaling_binning = ScalingBinning
 histogram = Histogram
 simplex_histogram = SimplexHistogram
+multicalibrated = Multicalibrated
 auto = Auto

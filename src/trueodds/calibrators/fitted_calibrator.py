@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 import trueodds
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities
+from trueodds.calibrators._groups.feature_bins import check_features
 from trueodds.calibrators._groups.rows_with_columns import RowsWithColumns, select_columns
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.calibrator_predictions import (
@@ -164,6 +165,7 @@ class FittedCalibrator(Result):
         logits: bool = False,
         sum_tolerance: float | None = None,
         group: ArrayLike | Groups | None = None,
+        features: Any = None,
     ) -> Array:
         """Recalibrate predicted probabilities.
 
@@ -179,6 +181,8 @@ class FittedCalibrator(Result):
             Largest deviation of a row's sum from 1, as for `Predictions`.
         group : array-like of shape (n,) or mapping of name to array-like, optional
             Group columns of the rows, which a calibrator of groups needs; `Predictions` have them.
+        features : data frame or mapping of name to array-like, optional
+            Features of the rows, which `multicalibrated` needs if it was fitted with them.
 
         Returns
         -------
@@ -191,7 +195,7 @@ class FittedCalibrator(Result):
             TO501 for other classes; TO101 to TO104, TO108 and TO112 for invalid values, as for `Predictions`; TO509 for
             probabilities where logits are needed; TO516 if a column is missing that the calibrator needs.
         """
-        return self.calibration_map.apply(self._to_map_input(y_prob, logits, sum_tolerance, group))
+        return self.calibration_map.apply(self._to_map_input(y_prob, logits, sum_tolerance, group, features))
 
     @checks_arguments
     def predict(
@@ -201,12 +205,13 @@ class FittedCalibrator(Result):
         logits: bool = False,
         sum_tolerance: float | None = None,
         group: ArrayLike | Groups | None = None,
+        features: Any = None,
     ) -> Array:
         """Predict the most probable class of each row after recalibration.
 
         Parameters
         ----------
-        y_prob, logits, sum_tolerance, group
+        y_prob, logits, sum_tolerance, group, features
             As for `predict_proba`, with the same errors.
 
         Returns
@@ -214,7 +219,7 @@ class FittedCalibrator(Result):
         ndarray of shape (n,)
             Names of the classes; the first one where several are equally probable.
         """
-        q = self.predict_proba(y_prob, logits=logits, sum_tolerance=sum_tolerance, group=group)
+        q = self.predict_proba(y_prob, logits=logits, sum_tolerance=sum_tolerance, group=group, features=features)
         return class_names_array(self.classes)[q.argmax(axis=1)]
 
     @checks_arguments
@@ -225,6 +230,7 @@ class FittedCalibrator(Result):
         logits: bool = False,
         sum_tolerance: float | None = None,
         group: ArrayLike | Groups | None = None,
+        features: Any = None,
     ) -> tuple[Array, Array]:
         """Compute the interval of each recalibrated probability, for calibrators that provide one.
 
@@ -232,7 +238,7 @@ class FittedCalibrator(Result):
 
         Parameters
         ----------
-        y_prob, logits, sum_tolerance, group
+        y_prob, logits, sum_tolerance, group, features
             As for `predict_proba`, with the same errors.
 
         Returns
@@ -240,7 +246,7 @@ class FittedCalibrator(Result):
         lower, upper : ndarray of shape (n, K)
             Ends of the intervals. InputError TO510 for a calibrator without them.
         """
-        interval = self.calibration_map.interval(self._to_map_input(y_prob, logits, sum_tolerance, group))
+        interval = self.calibration_map.interval(self._to_map_input(y_prob, logits, sum_tolerance, group, features))
         if interval is None:
             raise InputError(
                 "TO510",
@@ -251,13 +257,15 @@ class FittedCalibrator(Result):
         return interval
 
     @checks_arguments
-    def recalibrate(self, preds: Predictions | tuple[ArrayLike, ArrayLike]) -> Predictions:
+    def recalibrate(self, preds: Predictions | tuple[ArrayLike, ArrayLike], *, features: Any = None) -> Predictions:
         """Recalibrate predictions; labels, weights, groups, clusters and all else that belongs to the rows is kept.
 
         Parameters
         ----------
         preds : Predictions or tuple
             Predictions for the classes of the calibrator, in its order, or the tuple `(y_true, y_prob)`.
+        features : data frame or mapping of name to array-like, optional
+            As for `predict_proba`.
 
         Returns
         -------
@@ -280,7 +288,8 @@ class FittedCalibrator(Result):
         ([0.25, 0.75], ['a', 'a', 'b', 'b'])
         """
         preds = resolve_predictions(preds, self.classes)
-        recalibrated = replace_probabilities(preds, self.predict_proba(preds, logits=self.calibration_map.logits))
+        Q = self.predict_proba(preds, logits=self.calibration_map.logits, features=features)
+        recalibrated = replace_probabilities(preds, Q)
         for note in self.notes_on_rows(preds):
             recalibrated = add_note(recalibrated, note)
         return recalibrated
@@ -314,13 +323,14 @@ class FittedCalibrator(Result):
         logits: bool,
         sum_tolerance: float | None,
         group: ArrayLike | Groups | None,
+        features: Any,
     ) -> Probabilities | RowsWithColumns:
         """Validate predictions and the columns that the map needs, and convert them to what it takes."""
         P = self._to_map_probabilities(y_prob, logits, sum_tolerance)
         names = self.calibration_map.required_columns
         if not names:
             return P
-        columns = check_groups(group, len(P))
+        columns = {**check_groups(group, len(P)), **check_features(features, len(P))}
         if isinstance(y_prob, Predictions):
             columns = {**y_prob.group, **columns}
         return RowsWithColumns(P, select_columns(columns, names))

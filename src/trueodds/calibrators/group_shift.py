@@ -126,6 +126,7 @@ class GroupShiftSpec(CalibratorSpec):
     See Also
     --------
     shift : The overall shift alone.
+    multicalibrated : Corrects features too, by small trees.
 
     Notes
     -----

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,11 +101,10 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         InputError
             TO101 to TO116 for the data, TO2xx for settings. It is a ValueError.
         """
-        return self._fit_rows(y_prob, y_true, sample_weight, None)
+        return self._fit_rows(self.make_spec(), y_prob, y_true, sample_weight, None)
 
-    def _fit_rows(self, y_prob: Any, y_true: Any, sample_weight: Any, group: Any) -> Calibrator:
+    def _fit_rows(self, spec: CalibratorSpec, y_prob: Any, y_true: Any, sample_weight: Any, group: Any) -> Calibrator:
         """Fit the calibrator, with the group columns of the rows if it needs them."""
-        spec = self.make_spec()
         p, y = as_array(y_prob, "y_prob"), as_array(y_true, "y_true")
         classes = (
             _classes_from_labels(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
@@ -238,6 +238,7 @@ class GroupCalibrator(Calibrator):
         y_true: ArrayLike,
         sample_weight: ArrayLike | None = None,
         group: ArrayLike | Groups | None = None,
+        features: Any = None,
     ) -> Calibrator:
         """Fit the calibrator to predicted probabilities, outcomes and groups.
 
@@ -247,15 +248,20 @@ class GroupCalibrator(Calibrator):
             As for `Calibrator.fit`.
         group : array-like of shape (n,) or mapping of name to array-like, optional
             Group columns of the rows, in one column or several named ones.
+        features : data frame or mapping of name to array-like, optional
+            Features of the rows, of `Multicalibrated`. They replace the parameter `features`.
 
         Returns
         -------
         GroupCalibrator
             The fitted estimator.
         """
-        return self._fit_rows(y_prob, y_true, sample_weight, group)
+        spec = self.make_spec()
+        if features is not None:
+            spec = replace(spec, features=features)  # type: ignore[call-arg] # which raises an error if it has none
+        return self._fit_rows(spec, y_prob, y_true, sample_weight, group)
 
-    def predict_proba(self, y_prob: ArrayLike, group: ArrayLike | Groups | None = None) -> Array:
+    def predict_proba(self, y_prob: ArrayLike, group: ArrayLike | Groups | None = None, features: Any = None) -> Array:
         """Recalibrate predicted probabilities.
 
         Parameters
@@ -264,6 +270,8 @@ class GroupCalibrator(Calibrator):
             Predicted probabilities, or logits with `logits=True`.
         group : array-like of shape (n,) or mapping of name to array-like, optional
             Group columns of the rows, with the names of the fit.
+        features : data frame or mapping of name to array-like, optional
+            Features of the rows, with the names of the fit.
 
         Returns
         -------
@@ -272,14 +280,14 @@ class GroupCalibrator(Calibrator):
         """
         check_is_fitted(self)
         _check_feature_names(self, y_prob, reset=False)
-        return self.calibrator_.predict_proba(y_prob, logits=self.logits, group=group)
+        return self.calibrator_.predict_proba(y_prob, logits=self.logits, group=group, features=features)
 
-    def transform(self, y_prob: ArrayLike, group: ArrayLike | Groups | None = None) -> Array:
+    def transform(self, y_prob: ArrayLike, group: ArrayLike | Groups | None = None, features: Any = None) -> Array:
         """Recalibrate predicted probabilities, as `predict_proba` does, so that another step may follow.
 
         Parameters
         ----------
-        y_prob, group
+        y_prob, group, features
             As for `predict_proba`.
 
         Returns
@@ -287,14 +295,14 @@ class GroupCalibrator(Calibrator):
         ndarray of shape (n, K)
             Recalibrated probabilities.
         """
-        return self.predict_proba(y_prob, group)
+        return self.predict_proba(y_prob, group, features)
 
-    def predict(self, y_prob: ArrayLike, group: ArrayLike | Groups | None = None) -> Array:
+    def predict(self, y_prob: ArrayLike, group: ArrayLike | Groups | None = None, features: Any = None) -> Array:
         """Predict the most probable class of each row after recalibration.
 
         Parameters
         ----------
-        y_prob, group
+        y_prob, group, features
             As for `predict_proba`.
 
         Returns
@@ -302,7 +310,7 @@ class GroupCalibrator(Calibrator):
         ndarray of shape (n,)
             Names of the classes; the first one where several are equally probable.
         """
-        q = self.predict_proba(y_prob, group)
+        q = self.predict_proba(y_prob, group, features)
         return self.classes_[q.argmax(axis=1)]
 
 

@@ -87,7 +87,7 @@ class GroupRepair:
 
     @property
     def outcome_text(self) -> str:
-        return "confirmed over the overall shift" if self.confirmed else "groups not confirmed: only the overall shift"
+        return "confirmed over the overall shift" if self.confirmed else "repair of groups not confirmed"
 
     @property
     def worst_large(self) -> GroupError | None:
@@ -99,10 +99,10 @@ class GroupRepair:
     @property
     def notes(self) -> tuple[Note, ...]:
         if self.confirmation is None:
-            return (Note("TN546", f"Too few rows ({self.n:,}) to confirm a repair: only the overall shift is used."),)
+            return (Note("TN546", f"Too few rows ({self.n:,}) to confirm a repair, which is left out."),)
         gain = self.confirmation
         text = (
-            f"Over the overall shift alone, the terms of groups gain {format_number(gain.gain)} nats per row on"
+            f"Over the overall shift alone, the repair gains {format_number(gain.gain)} nats per row on"
             f" held-out rows ({format_percent(1 - 2 * gain.alpha)} interval {format_range(gain.low, gain.high)};"
             f" {format_pvalue_clause(gain.pvalue)})"
         )
@@ -112,9 +112,9 @@ class GroupRepair:
             )
         elif gain.confirmed:
             text = f"Not confirmed: {text[0].lower()}{text[1:]}, but {self.harmed} is harmed"
-            text += f" ({format_pvalue_clause(self.harm_pvalue)}). Only the overall shift is used."
+            text += f" ({format_pvalue_clause(self.harm_pvalue)}). It is left out."
         else:
-            text = f"Not confirmed: {text[0].lower()}{text[1:]}. Only the overall shift is used."
+            text = f"Not confirmed: {text[0].lower()}{text[1:]}. It is left out."
         if self.n < self.n_fit:
             text += f" This was tested on {self.n:,} of the {self.n_fit:,} rows."
         notes = [Note("TN546", text)]

@@ -36,6 +36,15 @@ def test_the_mean_has_the_interval_of_hksj_and_hts_that_of_riley() -> None:
     assert found.prediction.high - 4 / 3 == pytest.approx(12.706205 * math.sqrt(4 / 3 + 7 / 9), rel=1e-6)
 
 
+def test_a_new_group_is_no_more_certain_than_the_mean() -> None:
+    """Equal values: the draws of the mean do not vary, but the mean itself has the variance 1/k of the model."""
+    found = summary(np.ones(3), np.ones(3))
+    assert found.mean_interval is not None
+    assert found.prediction is not None
+    assert found.mean_interval.high - 1 == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert found.prediction.low <= found.mean_interval.low < found.mean_interval.high <= found.prediction.high
+
+
 def test_two_groups_have_no_interval_and_undefined_ones_are_named() -> None:
     found = summary(np.array([0.0, 1.0, math.nan]), np.ones(3))
     assert (found.n_groups, found.omitted, found.mean, found.prediction) == (2, ("2",), None, None)

@@ -89,9 +89,10 @@ def summarize_between_groups(
     .. math:: \hat\mu(\tau_b^2) + \tau_b z_b - t_{k-1,b} \sqrt{q(\tau_b^2)}
 
     where τ_b² are drawn from the confidence distribution of τ² [2]_, that is, from the probability that Q is at least
-    as large as observed, by a gamma distribution with the mean and variance of Q. With the `method` ``"HTS"`` it is
-    the interval of Higgins, Thompson and Spiegelhalter [3]_, with k − 2 degrees of freedom. That one covers a new
-    group too rarely if the groups differ little: 85 instead of 95 % with ten groups.
+    as large as observed, by a gamma distribution with the mean and variance of Q. It always contains the interval of
+    the mean, which the quantiles do not if few groups are more alike than their standard errors allow. With the
+    `method` ``"HTS"`` it is the interval of Higgins, Thompson and Spiegelhalter [3]_, with k − 2 degrees of freedom.
+    That one covers a new group too rarely if the groups differ little: 85 instead of 95 % with ten groups.
 
     Groups without a finite value are omitted. With fewer than three others there is no result.
 
@@ -111,10 +112,13 @@ def summarize_between_groups(
     tau2 = between_variance(y, v)
     mean, se, total = _pooled(y, v, np.array([tau2]))
     half = float(stdtrit(k - 1, (1 + level) / 2)) * max(float(se[0]), 1 / math.sqrt(float(total[0])))
-    predict = _hts_limits if method == "HTS" else _confidence_distribution_limits
-    low, high = predict(y, v, level, rng)
-    transform = math.exp if scale == "log" else float
     center = float(mean[0])
+    if method == "HTS":
+        low, high = _hts_limits(y, v, level)
+    else:
+        low, high = _confidence_distribution_limits(y, v, level, rng)
+        low, high = min(low, center - half), max(high, center + half)
+    transform = math.exp if scale == "log" else float
     return BetweenGroups(
         column,
         scale,
@@ -182,7 +186,7 @@ def _draw_between_variance(y: Array, v: Array, u: Array) -> Array:
     return np.where(probability(np.zeros(len(u))) >= u, 0.0, high)
 
 
-def _hts_limits(y: Array, v: Array, level: float, _: np.random.Generator) -> tuple[float, float]:
+def _hts_limits(y: Array, v: Array, level: float) -> tuple[float, float]:
     """Prediction limits from Student's t with k − 2 degrees of freedom and the estimated variance between groups."""
     tau2 = between_variance(y, v)
     mean, _se, total = _pooled(y, v, np.array([tau2]))

@@ -62,7 +62,7 @@ def test_each_command_lists_its_own_options_only() -> None:
     assert not options("test") & {"--interval", "--level", "--resample", "--between", "--group"}
     assert not options("draw") & {"--distance", "--statistic", "--interval", "--floor"}
     assert "--mode" not in options("tally")
-    takes_groups = ["audit", "answers", "groups", "draw", "tally", "monitor"]
+    takes_groups = ["audit", "answers", "groups", "draw", "fit", "tally", "monitor"]
     assert [name for name in main.commands if "--group" in options(name)] == takes_groups
     assert [name for name in main.commands if "--weight-kind" in options(name)] == [
         "audit",
@@ -82,7 +82,7 @@ def test_each_command_lists_its_own_options_only() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("measure x.csv --group site", "TO601", "use audit or answers or groups or draw or tally or monitor"),
+        ("measure x.csv --group site", "TO601", "use audit or answers or groups or draw or fit or tally or monitor"),
         ("tally x.csv --out y --mode exact", "TO601", "use audit or measure or test or draw"),
         ("audit x.csv --label y --multilabel y_*", "TO603", "Leave --label out"),
         ("audit x.csv --label y --votes v_*", "TO603", "Leave --label out"),

@@ -62,7 +62,7 @@ def test_the_page_of_several_classes_names_the_one_that_it_is_about() -> None:
     P = rng.dirichlet(np.ones(3), 4000)
     cohort = np.arange(4000) // 200
     label = np.array(["a", "b", "c"])[(P.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1)]
-    for labels, name in ((label, "the first class"), (np.where((cohort > 9) & (label == "a"), "b", label), "")):
+    for labels, name in ((label, "a"), (np.where((cohort > 9) & (label == "a"), "b", label), "")):
         report = to.Monitor(0, "integer").update(to.Predictions(labels, P, classes=list("abc")), cohort, 20).report()
         page = report.to_html()
         about = name or report.contributions[0].view.removeprefix("class:")

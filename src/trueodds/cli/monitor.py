@@ -34,7 +34,8 @@ _DEFAULT_COLUMNS = {"label": "label", "probs": "p_*"}
 
 
 @click.command(
-    cls=FunctionCommand, function=MODULE, short_help="Raise an alarm when the probabilities of a model stop being true."
+    cls=FunctionCommand, function=MODULE, first=("state_path", "time", "as_of"),
+    short_help="Raise an alarm when the probabilities of a model stop being true.",
 )  # fmt: skip
 @data_options(has_groups=True, needs_files=False, without=("--missing",))
 @click.option("--state", "state_path", metavar="F", help="File with the state of the monitor, such as monitor.json.")

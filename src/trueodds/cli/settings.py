@@ -219,13 +219,20 @@ class FunctionCommand(click.Command):
 
     `function` is the path, in the package, of the module of the function or of the class that the command creates. The
     settings of a `family` of methods are options too, and --set passes the others. Parameters in `without` have no
-    option.
+    option. Declared options in `first` are listed before the columns.
     """
 
     def __init__(
-        self, *args: Any, function: str, family: str | None = None, without: Sequence[str] = (), **attrs: Any
+        self,
+        *args: Any,
+        function: str,
+        family: str | None = None,
+        without: Sequence[str] = (),
+        first: Sequence[str] = (),
+        **attrs: Any,
     ) -> None:
         self.function, self._family, self._without = function, family, (*without, *_WITHOUT_OPTION)
+        self._first = ("files", *first)
         super().__init__(*args, **attrs)
 
     @property
@@ -239,7 +246,8 @@ class FunctionCommand(click.Command):
 
     @cached_property
     def _all_params(self) -> list[click.Parameter]:
-        columns = [param for param in self._declared if param.name in ("files", *COLUMN_KEYWORDS)]
+        columns = [param for param in self._declared if param.name in self._first]
+        columns += [param for param in self._declared if param.name in COLUMN_KEYWORDS]
         settings: list[click.Parameter] = []
         if self._family is not None:
             settings = [

@@ -320,11 +320,7 @@ class MonitorPlot(Diagram):
 
 def view_of_cohorts(report: MonitorReport) -> str:
     """Return the view of the table of cohorts: that with the largest evidence of an alarm, else the first one."""
-    views = [part.view for part in report.contributions]
-    is_of_evidence = report.alarm and report.status.max_log_evidence >= -np.log(report.settings["alpha"])
-    if not views or (len({*views}) > 1 and not is_of_evidence):
-        return "the first class" if views else "all"
-    return views[0]
+    return "all" if report.error is None else report.error.view
 
 
 def _table_row(row: CohortRow, unit: UnitName, level: float) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class FleetReport(Result):
         )
         lines = [f"{found} (at most {format_percent_in_text(self.fdr)} false discoveries on average)."]
         for member in self.members:
-            word = "attention" if member.needs_attention else "–"
+            word = "needs attention" if member.needs_attention else "no attention needed"
             evidence = format_e_value(member.log_evidence)
             alarm = f", wrong since {member.since}" if member.alarm else ""
             judged = format_count(member.judged, "judged cohort")

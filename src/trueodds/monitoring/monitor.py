@@ -399,8 +399,8 @@ class Monitor:
             "TO907",
             "Labels are missing in a cohort whose horizon has passed.",
             got,
-            "Add them, or start with ⟨missing='least'⟩ (always valid), 'exclude' (valid if missing does not depend on"
-            " the outcome) or 'no-event' (if missing means no event).",
+            "Add them, or start with ⟨missing='least'⟩ (always valid), ⟨missing='exclude'⟩ (valid if missing does not"
+            " depend on the outcome) or ⟨missing='no-event'⟩ (if missing means no event).",
         )
 
     @checks_arguments

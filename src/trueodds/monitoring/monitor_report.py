@@ -21,6 +21,7 @@ from trueodds.monitoring.judgment import Contribution
 from trueodds.monitoring.onset import MonitoredError, Onset
 
 _LARGEST_LOG = 709.0  # whose exponential is a float
+MAIN_VIEWS = ("positive", "confidence")  # which texts need not name
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +301,12 @@ class MonitorReport(Result):
         if not self.contributions or self.status.max_log_evidence < -math.log(self.settings["alpha"]):
             return ""  # the alarm was raised by an impossible outcome
         largest = self.contributions[0]
-        of_group = "" if largest.group is None else f", in {largest.group}"
-        of_view = "" if largest.view in ("positive", "confidence") else f" of {largest.view}"
+        in_group = "" if largest.group is None else f" in {largest.group}"
+        of_view = "" if largest.view in MAIN_VIEWS else f" of {largest.view}"
+        what = "are wrong at" if largest.claim == "cells" else "are"
         return (
-            f"Largest part of the evidence ({100 * largest.share:.0f} %): {largest.claim}{of_view}"
-            f"{of_group}, {largest.direction}."
+            f"Largest part of the evidence ({100 * largest.share:.0f} %): the probabilities{of_view} {what}"
+            f" {largest.direction}{in_group}."
         )
 
     def _onset_text(self) -> str:
@@ -317,6 +319,8 @@ class MonitorReport(Result):
 
     def _error_text(self, error: MonitoredError) -> str:
         period = "Since the onset" if self.onset is not None else "In this epoch"
+        of_view = "" if error.view in MAIN_VIEWS else f" of {error.view}"
+        period += of_view if error.group is None else f"{of_view} in {error.group}"
         rate, mean = error.observed / error.rows, error.expected / error.rows
         low, high = error.interval.low, error.interval.high
         text = (

@@ -11,6 +11,7 @@ from trueodds.core.json_files import JsonObject
 from trueodds.core.results import Interval
 from trueodds.monitoring.alternatives import Alternatives
 from trueodds.monitoring.capital import weights
+from trueodds.monitoring.cohort_tally import ALL_ROWS
 from trueodds.monitoring.evidence import EVENTS, EXPECTED, ROWS, UNKNOWN, VARIANCE
 from trueodds.monitoring.judged_cohorts import JudgedSums
 
@@ -55,6 +56,10 @@ class MonitoredError(JsonObject):
         The same interval for the ratio.
     rows, observed, expected : float
         Number of rows, of events, and of expected events.
+    view : str
+        The view of the lens, such as a class.
+    group : str or None
+        The group; None for all rows.
     """
 
     value: float
@@ -64,6 +69,8 @@ class MonitoredError(JsonObject):
     rows: float
     observed: float
     expected: float
+    view: str
+    group: str | None
 
 
 def find_onset(
@@ -88,8 +95,10 @@ def find_onset(
     return best, int(near[0]), int(near[-1])
 
 
-def estimate_error(history: list[JudgedSums], name: str, view: int, alpha: float) -> MonitoredError | None:
-    r"""Return the mean error of some cohorts; None without rows.
+def estimate_error(
+    history: list[JudgedSums], name: str, view: int, view_name: str, alpha: float
+) -> MonitoredError | None:
+    r"""Return the mean error of some cohorts in the rows of a group (`name`) and a view; None without rows.
 
     .. math:: \frac{O - E \pm \sqrt{(V + 50)\,(2 \ln(1/\alpha) + \ln(1 + V/50))}}{n}
 
@@ -120,4 +129,6 @@ def estimate_error(history: list[JudgedSums], name: str, view: int, alpha: float
         rows=n,
         observed=estimated,
         expected=expected,
+        view=view_name,
+        group=None if name == ALL_ROWS else name,
     )

@@ -63,8 +63,8 @@ def report(state: MonitorState, notes: tuple[Note, ...]) -> MonitorReport:
                 since, earliest, latest = (settings.period.label(history[position].first) for position in found)
                 onset = Onset(since, earliest, latest, largest.view, largest.group)
                 history = history[found[0] :]
-            advice = advise(largest, onset)
-        error = estimate_error(history, name, view, settings.alpha)
+            advice = advise(largest, onset, state.columns)
+        error = estimate_error(history, name, view, model.views[view], settings.alpha)
     return MonitorReport(
         alarm=alarm,
         log_evidence=log_evidence,
@@ -201,7 +201,7 @@ def _assumptions(settings: MonitorSettings) -> tuple[str, ...]:
         if not settings.shock_sd
         else f"Labels of a cohort are independent, except for a shock with standard deviation {settings.shock_sd:g} of"
         " their log odds.",
-        "Outcomes do not share shocks across cohorts whose horizons overlap (otherwise use overlap='threads')."
+        "Outcomes do not share shocks across cohorts whose horizons overlap (otherwise use ⟨overlap='threads'⟩)."
         if settings.overlap == "independent"
         else "Predictions of a cohort are made at its start; cohorts whose horizons overlap may share shocks.",
         {

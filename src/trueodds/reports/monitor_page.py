@@ -13,7 +13,7 @@ from trueodds.core.formatting import format_number, format_percent_in_text, with
 from trueodds.core.printable import printable_tree, to_printable
 from trueodds.core.table import Column, Table
 from trueodds.diagrams.monitor import view_of_cohorts
-from trueodds.monitoring.monitor_report import CohortRow, MonitorReport, format_e_value
+from trueodds.monitoring.monitor_report import MAIN_VIEWS, CohortRow, MonitorReport, format_e_value
 from trueodds.reports.html.figures import Picture, svg_data_uri
 from trueodds.reports.html.rendering import render_page
 from trueodds.reports.provenance import program_versions, version_rows
@@ -93,9 +93,9 @@ def _facts(report: MonitorReport) -> list[dict[str, str]]:
 
 def _rows_of_error(report: MonitorReport) -> str:
     """Return the class and the group that the error is about, after a comma; nothing if it is about all rows."""
-    group = report.onset.group if report.onset is not None else None
-    view = view_of_cohorts(report).removeprefix("class:")
-    return "".join(f", {name}" for name in (view, group) if name not in ("positive", "confidence", "all", None))
+    error = report.error
+    names = (error.view.removeprefix("class:"), error.group) if error is not None else ()
+    return "".join(f", {name}" for name in names if name not in (*MAIN_VIEWS, None))
 
 
 def _tables(report: MonitorReport) -> dict[str, Table]:

@@ -57,7 +57,6 @@ def test_each_command_lists_its_own_options_only() -> None:
         "--level",
         "--resamples",
         "--mode",
-        "--group",
     }
     assert not options("test") & {"--interval", "--level", "--resample", "--between", "--group"}
     assert not options("draw") & {"--distance", "--statistic", "--interval", "--floor"}

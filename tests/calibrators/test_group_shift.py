@@ -180,7 +180,7 @@ def test_a_changed_file_is_refused(changes):
         (None, {}, "TO409.*no group column"),
         ({"id": np.arange(60)}, {}, "TO517.*60 values of id in 60 rows"),
         ({"a": np.arange(60) % 2}, {"columns": ["b"]}, "TO516.*no b; there are a"),
-        ({"a": np.arange(60) % 2}, {"columns": "a"}, "TO203.*list of names"),
+        ({"a": np.arange(60) % 2}, {"columns": 3}, "TO203.*list of names"),
         ({"a": np.arange(60) % 2}, {"columns": ["a", "a"]}, "TO203.*twice"),
         ({"a": np.arange(60) % 2}, {"crossings": 2}, "TO203.*2 with 1 group columns"),
     ],

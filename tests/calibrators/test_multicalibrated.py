@@ -105,7 +105,7 @@ def test_a_saved_calibrator_finds_features_by_name(tmp_path):
 def test_group_columns_can_be_named_as_features():
     preds, features = draw(2000)
     both = to.Predictions(preds.y, preds.p, group={**preds.group, **features})
-    named = to.fit(both, "multicalibrated", features=["x"])
+    named = to.fit(both, "multicalibrated", features="x")
     passed = to.fit(preds, "multicalibrated", features=features)
     assert named.calibration_map.to_dict() == passed.calibration_map.to_dict()
     assert (named.predict_proba(both) == passed.predict_proba(preds, features=features)).all()
@@ -115,7 +115,7 @@ def test_group_columns_can_be_named_as_features():
     ("features", "message"),
     [
         (3, "TO203.*data frame, a mapping"),
-        ("x", "TO203.*list of names"),
+        ([3], "TO203.*list of names"),
         (["x"], "TO516.*no x; there are site"),
         ({"x": [1.0]}, "TO112.*shape"),
         ({"x": ["a", None] * 30}, "TO112.*Give missing values a name"),

@@ -108,7 +108,7 @@ class GroupShiftSpec(CalibratorSpec):
 
     Parameters
     ----------
-    columns : sequence of str, optional
+    columns : str or sequence of str, optional
         Names of the group columns to use. By default all of them.
     crossings : bool or int, default=False
         How many group columns are combined: 2 (or True) adds a term for the groups of every two columns.
@@ -168,7 +168,7 @@ class GroupShiftSpec(CalibratorSpec):
     candidate = False
     takes_logs = True
     example_columns = "site"
-    columns: Annotated[Sequence[str] | None, CHECKED_BY_CLASS] = None
+    columns: Annotated[str | Sequence[str] | None, CHECKED_BY_CLASS] = None
     crossings: bool | Annotated[int, Range(0)] = False
     confirm: bool = True
     alpha: Level = 0.05
@@ -214,10 +214,12 @@ class GroupShiftSpec(CalibratorSpec):
 
 
 def check_column_names(setting: str, names: Any) -> tuple[str, ...] | None:
-    """The names as a tuple; raises TO203 for anything else, or for a name that is given twice."""
+    """One name or several as a tuple; raises TO203 for anything else, or for a name that is given twice."""
     if names is None:
         return None
-    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         fix = f"For instance ⟨{setting}=['sex']⟩."
         raise InputError("TO203", f"⟨{setting}⟩ must be a list of names of columns.", describe(names), fix)
     if len(set(names)) < len(names):

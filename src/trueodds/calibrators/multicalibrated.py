@@ -91,8 +91,8 @@ class MulticalibratedSpec(CalibratorSpec, eq=False):
     ----------
     features : data frame or mapping of name to array-like, optional
         Features of the rows: numbers, of which NaN are missing and have a bin of their own, or texts, which are
-        categories, at most 1,000. Or a list of names of group columns, which are then features.
-    columns : sequence of str, optional
+        categories, at most 1,000. Or names of group columns, which are then features.
+    columns : str or sequence of str, optional
         Names of the group columns to use. By default all of them.
     crossings : bool or int, default=False
         How many group columns are combined in the shifts from which boosting starts, as for `group_shift`.
@@ -144,7 +144,7 @@ class MulticalibratedSpec(CalibratorSpec, eq=False):
     example_columns = "site"
     exemptions = dict.fromkeys(("row order", "weights", "class order"), "folds are drawn in the order of the rows")
     features: Annotated[Any, CHECKED_BY_CLASS] = None
-    columns: Annotated[Sequence[str] | None, CHECKED_BY_CLASS] = None
+    columns: Annotated[str | Sequence[str] | None, CHECKED_BY_CLASS] = None
     crossings: bool | Annotated[int, Range(0)] = False
     confirm: bool = True
     alpha: Level = 0.05
@@ -167,7 +167,7 @@ class MulticalibratedSpec(CalibratorSpec, eq=False):
         return feature_names(self.features)
 
     def with_columns(self, P: Any, preds: Predictions) -> RowsWithColumns:
-        are_named = isinstance(self.features, (list, tuple))  # group columns that are features
+        are_named = isinstance(self.features, (str, list, tuple))  # group columns that are features
         given = select_columns(preds.group, self._feature_names()) if are_named else self.features
         features = check_features(given, preds.n)
         groups = {name: column for name, column in preds.group.items() if not (are_named and name in features)}

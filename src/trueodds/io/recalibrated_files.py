@@ -24,7 +24,7 @@ from trueodds.io.questions import find_abstentions
 from trueodds.io.records import Record, read_records
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.stated_confidence import PercentScale, read_stated_confidences
-from trueodds.io.table import Writer
+from trueodds.io.table import Writer, to_list
 from trueodds.io.table_source import TableSource, check_same_columns
 
 
@@ -75,7 +75,7 @@ def _transform_chunks(
         check_same_columns(source.tables[0].name, columns, table.name, table.columns, is_output=True)
         next_row = 0
         for chunk in writer.chunks_of(table, frozenset(roles.probs), source.max_batch_rows):
-            values = table.columns_of_chunk(chunk, (*roles.probs, *roles.group), next_row)
+            values = table.columns_of_chunk(chunk, roles.probs, next_row)
             p = column_matrix(values, roles.probs, table.name, next_row)
             if len(p) == 0:
                 continue
@@ -85,7 +85,7 @@ def _transform_chunks(
             except InputError as problem:
                 block = Block((BlockSegment(table.name, next_row, len(p)),), p, None, None, {}, None)
                 raise block.locate_error(problem, roles, is_part=True) from None
-            transformed = _apply_transform(transform, P, {name: values[name] for name in roles.group})
+            transformed = _apply_transform(transform, P, _group_columns(table, chunk, roles, len(p)))
             if percent is not None:
                 percent.add_column(p, table.name, next_row)
                 transformed = transformed * 100
@@ -95,6 +95,14 @@ def _transform_chunks(
             next_row, is_empty = next_row + len(p), False
     if is_empty:
         raise InputError("TO312", f"{source.name} is empty.", "0 rows", "Give at least one row.")
+
+
+def _group_columns(table: Any, chunk: Mapping[str, Any], roles: ColumnRoles, n: int) -> dict[str, Array]:
+    """Return the group columns of a chunk; one in the name of the folder has the same value in all n rows."""
+    return {
+        name: np.asarray(to_list(chunk[name])) if name in chunk else np.full(n, table.partition[name])
+        for name in roles.group
+    }
 
 
 def _apply_transform(transform: Callable[..., Any], P: Array, group: Mapping[str, Array]) -> Array:

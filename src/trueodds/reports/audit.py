@@ -411,7 +411,19 @@ def _fit_recalibration(
     if test_alpha < alpha and not has_impossible_outcomes:
         report = report.without_required_rows()
     notes = [] if sample is None or sample.note is None else [sample.note]
+    notes += _note_on_groups(preds, report)
     return AuditRecalibration.from_dict({**report.to_dict(), "diagrams": diagrams}), notes
+
+
+def _note_on_groups(preds: Predictions, report: Recalibration) -> list[Note]:
+    """Return note TN549 that the recalibration was chosen for all rows together, if they have groups."""
+    if not preds.group:
+        return []
+    text = "The recalibration is the same for all groups"
+    if not report.confirmed:
+        text = "That no recalibration of all rows is confirmed says nothing on single groups, which it does not examine"
+    offer = ": ⟨fit(preds, 'group_shift')⟩ corrects groups, if held-out rows confirm it." if preds.k == 2 else "."
+    return [Note("TN549", text + offer)]
 
 
 def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:

@@ -153,7 +153,7 @@ def prediction_powered_mean(
     >>> result = to.prediction_powered_mean(label, judge, sampling="random")
     >>> print(result)
     mean ...
-    >>> result.interval.low < correct.mean() < result.interval.high
+    >>> result.interval.low < float(correct.mean()) < result.interval.high
     True
     """
     level = check("level", level, Level, 0.95)

@@ -24,8 +24,8 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 493,
-    "lines of code": 71_848,
-    "lines of docstrings": 24_517,
+    "lines of code": 71_894,
+    "lines of docstrings": 24_525,
     "modules under 60 lines of code": 84,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 71,

@@ -35,6 +35,16 @@ def test_open_cohorts_of_the_old_model_do_not_count_after_a_reset():
     assert report.error.rows == 4000
 
 
+def test_a_cohort_that_was_given_before_a_reset_does_not_count_although_it_began_with_as_of():
+    y, p, day = stream(30)
+    monitor = to.Monitor("1d").update(to.Predictions(y, p), day)  # as_of is the beginning of the newest day
+    monitor.report()
+    assert monitor.n_open == 2
+    monitor.reset("recalibrated")
+    report = monitor.update(to.Predictions(y, p), day, as_of="2026-02-20").report()
+    assert (report.status.judged, report.status.open) == (0, 0)
+
+
 def test_a_reset_may_say_since_when_the_new_model_predicts():
     y, p, day = stream(40, 100)
     monitor = to.Monitor(horizon="1d").update(to.Predictions(y, p), day, as_of="2026-02-20")

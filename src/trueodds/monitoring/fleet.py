@@ -92,7 +92,7 @@ class FleetReport(Result):
         for member in self.members:
             word = "needs attention" if member.needs_attention else "no attention needed"
             evidence = format_e_value(member.log_evidence)
-            alarm = f", wrong since {member.since}" if member.alarm else ""
+            alarm = f", wrong since {member.since}" if member.since else ", alarm" if member.alarm else ""
             judged = format_count(member.judged, "judged cohort")
             lines.append(
                 to_printable(f"  {member.name}: {word}, e-value {evidence}{alarm}, {judged}, as of {member.as_of}")

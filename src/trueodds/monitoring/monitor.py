@@ -415,7 +415,7 @@ class Monitor:
         reason : str
             What was done, such as "recalibrated on 2026-11-28".
         since : date, datetime, str or int, optional
-            From when on the new model predicts. The default is `as_of`.
+            From when on the new model predicts. The default is after `as_of`, and after all cohorts that were given.
 
         Returns
         -------
@@ -427,9 +427,13 @@ class Monitor:
             raise InputError(
                 "TO203", "⟨reason⟩ must say what was done.", describe(reason), "For instance 'recalibrated'."
             )
-        state, unit = self._state, self.settings.unit
-        moment = state.as_of if since is None else read_moment(since, unit)
-        first = None if moment is None else self.settings.period.first_from(moment)
+        state, period = self._state, self.settings.period
+        if since is not None:
+            first: int | None = period.first_from(read_moment(since, self.settings.unit))
+        elif state.as_of is None:
+            first = None
+        else:
+            first = max([period.first_from(state.as_of), *(number + 1 for number in state.open)])
         self._set(replace(state, judgment=state.judgment.reset(reason, first)), self._notes, self._saved)
         return self
 

@@ -146,8 +146,7 @@ def test_nothing_judged_yet_is_said_and_can_be_required(run: Run, table: Path, s
     refused = run(*words, "--require-judged")
     assert refused.exit_code == 2
     assert "TO911" in refused.stderr
-    assert not state.exists()
-    result = run(*words)
+    result = run("monitor", "--state", state)  # the rows are kept
     assert result.exit_code == 0
     assert result.stdout.startswith("Nothing judged yet: 40 open cohorts; the first counts from 2026-05-31 on.")
     document = json.loads(run("monitor", "--state", state, "--json", "-").stdout)
@@ -165,6 +164,19 @@ def test_an_alarm_lasts_until_it_is_reset(run: Run, table: Path, state: Path) ->
     assert document["status"]["epoch"] == 1
 
 
+def test_rows_that_are_given_with_a_reset_are_of_the_old_model_unless_it_says_since_when(
+    run: Run, table: Path, state: Path
+) -> None:
+    """40 days from 2026-03-01, of which 10 begin on 2026-03-31 or later."""
+    words = ("monitor", table, "--state", state, *FIRST, "--as-of", AS_OF, "--reset", "recalibrated", "--json", "-")
+    document = json.loads(run(*words).stdout)
+    assert (document["alarm"], document["status"]["judged"]) == (False, 0)
+    state.unlink()
+    document = json.loads(run(*words, "--since", "2026-03-31").stdout)
+    assert document["status"]["judged"] == 10
+    assert "TO603" in run("monitor", "--state", state, "--since", "2026-03-31").stderr
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -178,7 +190,7 @@ def test_an_alarm_lasts_until_it_is_reset(run: Run, table: Path, state: Path) ->
         (("--as-of", "2026-01-01"), "TO903"),
         (("--as-of", "2026-03-20"), "TO903"),
         (("--as-of", "yesterday"), "TO901"),
-        (("--reset", " "), "TO203"),
+        (("--as-of", AS_OF, "--reset", " "), "TO203"),
         (("--fdr", "0.1"), "TO603"),
         (("--row-id", "region"), "TO904"),
         (("--openmetrics", "STATE"), "TO603"),

@@ -45,6 +45,9 @@ _DEFAULT_COLUMNS = {"label": "label", "probs": "p_*"}
 )
 @click.option("--allow-fewer", is_flag=True, help="Accept fewer rows than before in a cohort that is not judged.")
 @click.option("--reset", metavar="REASON", help="Begin the next epoch, after an alarm that was acted upon.")
+@click.option(
+    "--since", metavar="TIME", help="Begin of the new model, with --reset. [default: after the cohorts that were given]"
+)
 @click.option("--require-judged", is_flag=True, help="Exit with status 2 if no cohort has been judged.")
 @click.option("--html", "html_path", metavar="F", help="Write the report as a self-contained HTML page.")
 @JSON
@@ -63,6 +66,7 @@ def monitor(
     as_of: str | None,
     allow_fewer: bool,
     reset: str | None,
+    since: str | None,
     require_judged: bool,
     html_path: str | None,
     json_path: str | None,
@@ -98,16 +102,20 @@ def monitor(
         columns["time"] = time
     output.check_outputs(files, state=state_path, html=html_path, json=json_path, openmetrics=metrics_path)
     monitor = _load_or_start(state_path, settings, has_files=bool(files))
-    if reset is not None:
-        monitor.reset(reset)
     source_notes: Sequence[Any] = ()
     if files:
         source_notes = _update(monitor, files, columns, as_of, allow_fewer=allow_fewer)
     else:
         _refuse_options_of_rows(given)
-    report = monitor.report(require_judged=require_judged)
+    if reset is not None:
+        monitor.reset(reset, None if since is None else _parse_moment(monitor, since))
+    elif since is not None:
+        raise InputError("TO603", "--since says when the new model began.", f"--since {since}", "Add --reset.")
+    report = monitor.report()
     if files or reset is not None:
         monitor.save(state_path)
+    if require_judged:  # the rows are kept, because later calls may bring only new ones
+        monitor.report(require_judged=True)
     _write_report(report, source_notes, _model_name(state_path), html_path, json_path, metrics_path)
     if report.alarm:
         ctx.exit(GATE_FAILED)
@@ -152,7 +160,7 @@ def _update(
     extra = [name for name in (time, columns.get("cluster")) if name is not None]
     groups = list(dict.fromkeys([*monitor.settings.group_columns, *extra]))
     reading = {name: value for name, value in columns.items() if name not in ("time", "cluster")} | {"group": groups}
-    moment = parse_value(as_of) if as_of is not None and monitor.settings.unit == "integer" else as_of
+    moment = None if as_of is None else _parse_moment(monitor, as_of)
     with ProgressBar() as progress:
         if not has_record_options(files, reading):
             reading["batch_rows"] = ROWS_PER_BATCH
@@ -162,6 +170,11 @@ def _update(
     if not fixed:
         fix_columns(monitor, {name: value for name, value in columns.items() if name not in _READING_KEYWORDS[:3]})
     return source.notes if hasattr(source, "notes") else ()
+
+
+def _parse_moment(monitor: Monitor, text: str) -> Any:
+    """Return a moment as the monitor takes it: a number if cohorts are integers."""
+    return parse_value(text) if monitor.settings.unit == "integer" else text
 
 
 class _SourceBatches:

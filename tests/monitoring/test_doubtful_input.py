@@ -242,6 +242,22 @@ def test_an_e_value_beyond_the_range_of_floats_is_a_power_of_ten():
     json.dumps(report.to_dict(), allow_nan=False)
 
 
+def test_the_expected_events_of_a_cohort_are_those_of_its_rows_with_a_label():
+    p, day = [0.2, 0.4, 0.6, 0.8], ["2026-01-01"] * 4
+    monitor = to.Monitor("1d", missing="least").update(to.Predictions([0, 1, None, None], p), day, as_of="2026-02-01")
+    report = monitor.report()
+    (row,) = report.cohorts
+    assert (row.rows, row.unlabeled, row.observed) == (4, 2, 1)
+    assert (row.expected, row.variance) == pytest.approx((0.2 + 0.4, 0.2 * 0.8 + 0.4 * 0.6))
+    # The error is that of all rows: the unlabeled ones count as predicted, and as 0 and 2 events at the ends.
+    assert (report.error.rows, report.error.observed) == (4, pytest.approx(1 + 0.6 + 0.8))
+    assert report.error.expected == pytest.approx(2.0)
+    variance = 0.4 + 2 * 0.7 * 0.3
+    variance *= max(1, 0.6 * 0.4 / (0.5 * 0.5))
+    width = np.sqrt((variance + 50) * (2 * np.log(20) + np.log1p(variance / 50)))
+    assert report.error.o_e_interval.high == pytest.approx((3 + width) / 2.0)
+
+
 @pytest.mark.parametrize("missing", ["exclude", "least"])
 def test_judged_cohorts_without_any_label_are_no_evidence_that_all_is_well(missing):
     _, p, day = stream()

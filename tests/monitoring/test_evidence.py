@@ -134,7 +134,7 @@ def test_rows_that_are_left_out_and_certain_rows_have_no_evidence() -> None:
     assert log_ratios([0.3, 0.0, 1.0], [LEFT_OUT, NOT_OBSERVED, OBSERVED]) == pytest.approx(0.0)
     sums = sums_of([0.0, 0.0, 1.0, 1.0, 1.0], [OBSERVED, NOT_OBSERVED, NOT_OBSERVED, OBSERVED, UNKNOWN])
     assert sums.impossible == 2
-    assert sums.totals.tolist() == [5, 2, 3, 0, 1, 0, 0]
+    assert sums.totals.tolist() == [4, 2, 2, 0, 1, 1, 1]
     assert sums.cell_rows[[0, -1]].tolist() == [2, 3]
 
 

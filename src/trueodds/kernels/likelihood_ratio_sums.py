@@ -16,8 +16,9 @@ from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, map
 
 ROWS_PER_LOGARITHM = 64  # factors are at most e^±3 for tilts, so that 64 of them neither overflow nor underflow
 NOT_OBSERVED, OBSERVED, UNKNOWN, LEFT_OUT = 0, 1, 2, 3  # what is known of the event of a row
-# Sums of each cell, before its logarithms; the last two are those of the rows that are left out.
-CELL_COLUMNS = ("rows", "events", "expected", "variance", "unknown", "left_out", "left_out_expected")
+# Sums of each cell, before its logarithms. The first four are those of the rows with a known outcome, and the last two
+# those of the others, which are left out or unknown.
+CELL_COLUMNS = ("rows", "events", "expected", "variance", "unknown", "unlabeled", "unlabeled_expected")
 CERTAIN_COLUMNS = ("rows", "events", "expected", "unknown", "impossible")  # sums of the rows with p = 0 or p = 1
 _MIN_PRODUCT, _MAX_PRODUCT = 1e-200, 1e200
 _MIN_ROWS_PER_TASK = 2**17
@@ -138,23 +139,25 @@ def _add_rows(  # type: ignore[no-untyped-def]
         for edge in edges:
             cell += x >= edge
         sums = cells[k, cell]
-        if state == LEFT_OUT:
+        if state in (LEFT_OUT, UNKNOWN):
             sums[5] += weight
             sums[6] += weight * x
+        if state == LEFT_OUT:
             continue
         event, unknown = weight * (state == OBSERVED), weight * (state == UNKNOWN)
+        known = weight - unknown
         if x <= 0.0 or x >= 1.0:
-            certain[k, 0] += weight
+            certain[k, 0] += known
             certain[k, 1] += event
-            certain[k, 2] += weight * min(max(x, 0.0), 1.0)
+            certain[k, 2] += known * min(max(x, 0.0), 1.0)
             certain[k, 3] += unknown
             if (x <= 0.0 and state == OBSERVED) or (x >= 1.0 and state == NOT_OBSERVED and counts_nonevents):
                 certain[k, 4] += (1.0 if weight > 0.0 else 0.0) if squared_weights else weight
             continue
-        sums[0] += weight
+        sums[0] += known
         sums[1] += event
-        sums[2] += weight * x
-        sums[3] += (weight * weight if squared_weights else weight) * x * (1.0 - x)
+        sums[2] += known * x
+        sums[3] += (known * known if squared_weights else known) * x * (1.0 - x)
         sums[4] += unknown
         if has_weights:
             for j in range(n_growth):

@@ -13,7 +13,7 @@ from trueodds.monitoring.alternatives import Alternatives
 from trueodds.monitoring.shock import shock_log_ratio
 
 # Columns of `cells`; the first three are also those of `certain`.
-ROWS, EVENTS, EXPECTED, VARIANCE, UNKNOWN, LEFT_OUT, LEFT_OUT_EXPECTED = range(7)
+ROWS, EVENTS, EXPECTED, VARIANCE, UNKNOWN, UNLABELED, UNLABELED_EXPECTED = range(7)
 CERTAIN_UNKNOWN, IMPOSSIBLE = CERTAIN_COLUMNS.index("unknown"), CERTAIN_COLUMNS.index("impossible")
 N_TOTALS = len(CELL_COLUMNS)
 
@@ -28,12 +28,14 @@ class EvidenceSums:
     Attributes
     ----------
     cells : array (cells, 7 + tilts)
-        For each score cell the number of rows, events, expected events, variance and unknown events, rows that are
-        left out and their expected events, and the log-likelihood ratio of each tilt.
+        For each score cell the number of rows with a known outcome, their events, expected events and variance, the
+        number of unknown outcomes, of rows without a known outcome, whether unknown or left out, the expected events
+        of these, and the log-likelihood ratio of each tilt.
     slopes : array (slopes,)
         Log-likelihood ratio of each slope.
     certain : array (5,)
-        Number of rows with probability 0 or 1, of their events, expected, unknown and impossible events.
+        Number of rows with probability 0 or 1 and a known outcome, of their events and expected events, and of unknown
+        and impossible outcomes.
     tilted : array (cells, TILT_GRID) or None
         Σψ(u) of each cell on a grid of tilts u, from which a shock that the rows share is integrated out.
     """
@@ -58,7 +60,7 @@ class EvidenceSums:
     @property
     def cell_rows(self) -> Array:
         """Number of rows of each score cell, (cells,), with or without a label."""
-        rows = self.cells[:, ROWS] + self.cells[:, LEFT_OUT]
+        rows = self.cells[:, ROWS] + self.cells[:, UNLABELED]
         ones = self.certain[EXPECTED]
         rows[0] += self.certain[ROWS] - ones
         rows[-1] += ones
@@ -82,7 +84,7 @@ class EvidenceSums:
         ]
         level, *cells = [
             shock_log_ratio(cell[EVENTS], cell[UNKNOWN], psi, alternatives.tilts, alternatives.margin, shock_sd)
-            if cell[ROWS]
+            if cell[ROWS] or cell[UNKNOWN]
             else np.zeros(alternatives.n_tilts)
             for cell, psi in blocks
         ]

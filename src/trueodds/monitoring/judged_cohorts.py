@@ -52,8 +52,7 @@ class JudgedSums:
     n_cohorts : int
         Number of cohorts.
     totals : mapping of str to array (views, 7)
-        For all rows and each group: rows, events, expected events, variance, unknown events, rows that are left out,
-        and their expected events.
+        For all rows and each group: the first columns of `EvidenceSums.cells`, `N_TOTALS` in number.
     log_ratios : mapping of str to array (views, tilts + slopes + discounts)
         Log-likelihood ratios of the alternatives that concern all scores, and factors of the products of cells.
     cell_rows : array (views, cells)

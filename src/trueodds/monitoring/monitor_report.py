@@ -41,7 +41,8 @@ class CohortRow(JsonObject):
     rows, unlabeled : int
         Number of rows, and of those without a label.
     observed, expected, variance : float
-        Observed and expected number of events in rows with labels, and the variance of the former under calibration.
+        Observed and expected number of events in rows with a known outcome, and the variance of the former under
+        calibration.
     log_evidence : float or None
         Log e-value after this cohort; None if it is open.
     """

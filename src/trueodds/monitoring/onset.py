@@ -12,7 +12,7 @@ from trueodds.core.results import Interval
 from trueodds.monitoring.alternatives import Alternatives
 from trueodds.monitoring.capital import weights
 from trueodds.monitoring.cohort_tally import ALL_ROWS
-from trueodds.monitoring.evidence import EVENTS, EXPECTED, ROWS, UNKNOWN, VARIANCE
+from trueodds.monitoring.evidence import EVENTS, EXPECTED, ROWS, UNKNOWN, UNLABELED_EXPECTED, VARIANCE
 from trueodds.monitoring.judged_cohorts import JudgedSums
 
 REGION = 3.0  # nats below the best start that are still in the region of the onset
@@ -103,15 +103,21 @@ def estimate_error(
     .. math:: \frac{O - E \pm \sqrt{(V + 50)\,(2 \ln(1/\alpha) + \ln(1 + V/50))}}{n}
 
     V is Σp(1 − p), or that of the observed rate if it is larger. An unknown outcome is an event at one end of the
-    interval and none at the other.
+    interval and none at the other; the value counts its predicted probability.
     """
     totals = [sums.totals[name][view] for sums in history if name in sums.totals]
-    if not totals or not (total := np.sum(totals, axis=0))[ROWS] > 0:
+    if not totals:
         return None
-    n, observed, expected, variance, unknown = (
-        float(total[column]) for column in (ROWS, EVENTS, EXPECTED, VARIANCE, UNKNOWN)
+    known, observed, expected, variance, unknown, unlabeled_expected = (
+        float(np.sum(totals, axis=0)[column])
+        for column in (ROWS, EVENTS, EXPECTED, VARIANCE, UNKNOWN, UNLABELED_EXPECTED)
     )
-    estimated = observed + unknown * expected / n
+    n, estimated = known + unknown, observed
+    if not n:
+        return None
+    if unknown:  # then no row is left out
+        estimated, expected = observed + unlabeled_expected, expected + unlabeled_expected
+        variance += unlabeled_expected * (1 - unlabeled_expected / unknown)  # at least Σp(1 − p)
     rate, mean = estimated / n, expected / n
     if 0 < mean < 1:
         variance *= max(1.0, rate * (1 - rate) / (mean * (1 - mean)))

@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.monitoring.advice import Advice, advise
 from trueodds.monitoring.cohort_tally import ALL_ROWS
 from trueodds.monitoring.cohorts import format_moment
-from trueodds.monitoring.evidence import EVENTS, EXPECTED, LEFT_OUT_EXPECTED, VARIANCE
+from trueodds.monitoring.evidence import EVENTS, EXPECTED, UNLABELED_EXPECTED, VARIANCE
 from trueodds.monitoring.judged_cohorts import totals_of
 from trueodds.monitoring.judgment import MAX_CONTRIBUTIONS, Contribution
 from trueodds.monitoring.monitor_report import (
@@ -168,8 +168,8 @@ def _drift(state: MonitorState, view: int) -> PredictionDrift | None:
     if not rows_before or not rows_now:
         return None
     return PredictionDrift(
-        mean_before=float(before[EXPECTED] + before[LEFT_OUT_EXPECTED]) / rows_before,
-        mean_now=float(now[EXPECTED] + now[LEFT_OUT_EXPECTED]) / rows_now,
+        mean_before=float(before[EXPECTED] + before[UNLABELED_EXPECTED]) / rows_before,
+        mean_now=float(now[EXPECTED] + now[UNLABELED_EXPECTED]) / rows_now,
         distance=total_variation(cells_before, cells_now),
         rows_before=rows_before,
         rows_now=rows_now,

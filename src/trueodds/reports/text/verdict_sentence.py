@@ -153,8 +153,14 @@ def _shorter_calibration_sentences(audit: AuditResult) -> list[_Wording]:
     if audit.level or audit.spread:
         return [_Wording(f"{_describe_level_and_spread(audit)}.", means)]
     if state != "miscalibrated" or not audit.verdict.is_test_significant:
-        doubts = "" if audit.verdict.rejected else _describe_doubts(audit)
-        return [_Wording(f"{word}: {doubts.removeprefix(', but ')}.", means)] if doubts else []
+        doubts = [] if audit.verdict.rejected else _list_doubts(audit)
+        return [
+            _Wording(
+                f"{word}: {', and '.join(doubts[:n])}.",
+                _join(means, *(f"{capitalize_first(doubt)}." for doubt in doubts[n:])),
+            )
+            for n in range(len(doubts), 0, -1)
+        ]
     if not audit.is_default_error_established:
         part = _describe_miscalibrated_part(audit).removeprefix("; ").removeprefix("miscalibrated ")
         return [_Wording(f"{word}: {part}.", means)]
@@ -177,8 +183,12 @@ def _opening_words(audit: AuditResult) -> str:
 
 def _describe_doubts(audit: AuditResult) -> str:
     """Return a clause on the facts that leave open a calibration that is not rejected; empty without any."""
-    clauses = [clause for clause in (_describe_excluded_ideals(audit), _describe_unexamined_groups(audit)) if clause]
-    return f", but {', and '.join(clauses)}" if clauses else ""
+    doubts = _list_doubts(audit)
+    return f", but {', and '.join(doubts)}" if doubts else ""
+
+
+def _list_doubts(audit: AuditResult) -> list[str]:
+    return [clause for clause in (_describe_excluded_ideals(audit), _describe_unexamined_groups(audit)) if clause]
 
 
 def _describe_excluded_ideals(audit: AuditResult) -> str:
@@ -448,8 +458,9 @@ def _recalibration_wordings(recalibration: AuditRecalibration | None, data: Audi
     )
     if mixing := describe_mixing(recalibration):
         sentence = f"{mixing}; beyond that, {sentence}"
+        advice = f"{recalibration.map_text}; no further recalibration is advised." if advice else ""
     sentence = f"{capitalize_first(sentence)}."
-    return [_Wording(sentence), *([_Wording(advice, sentence)] if advice and not mixing else [])]
+    return [_Wording(sentence), *([_Wording(capitalize_first(advice), sentence)] if advice else [])]
 
 
 def _gain_wordings(recalibration: AuditRecalibration, *, has_constant: bool) -> list[_Wording]:

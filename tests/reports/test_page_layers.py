@@ -175,6 +175,22 @@ def test_the_methods_follow_the_settings() -> None:
     assert "2 groups of site were tested jointly by step-down min-p (Westfall & Young 1993)" in words
 
 
+def test_the_methods_name_the_intervals_of_the_groups() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 5, 300)
+    preds = Predictions((rng.random(300) < p).astype(int), p, group={"site": rng.integers(0, 2, 300)})
+    words = Read(audit(preds, resamples=99).to_html()).words
+    text = words[words.index("The intervals of each group, not adjusted for the number of groups, are ") :].split(". ")[
+        0
+    ]
+    parts = [part.partition(" for ") for part in text.partition(" are ")[2].split("; ")]
+    assert {names: method for method, _, names in parts} == {
+        "the expected calibration error": "folded-normal bootstrap intervals",
+        "O:E ratio": "bias-corrected and accelerated bootstrap intervals (Efron 1987)",
+        "calibration slope": "normal (Wald) intervals",
+    }
+
+
 def test_the_same_rows_seed_and_version_give_the_same_bytes(html: str) -> None:
     assert audit(_overconfident(), resamples=99).to_html() == html
 

@@ -224,16 +224,20 @@ def _describe_standard_intervals(audit: AuditResult, keys: dict[str, None]) -> s
             users.setdefault(measure.interval.method, []).append(measure.name)
     texts = []
     for method, names in users.items():
-        description, key = _INTERVAL_NAMES.get(method, (f"intervals by the method {method}", None))
-        description += f" {_cited(keys, key)}" if key else ""
-        *others, last = (standard_measure_label(name) for name in names)
-        subject = f"{', '.join(others)} and {last}" if others else last
         details = [_describe_coefficient_errors(audit)] if "calibration_slope" in names else []
         details += ["that of the AUC is computed on the logit scale"] if "auc" in names else []
-        text = f"{description} for {subject}"
+        text = _describe_interval_method(method, list(map(standard_measure_label, names)), keys)
         texts.append(f"{text} ({'; '.join(details)})" if details else text)
     unit = "" if audit.data.clusters is None else ", all from whole clusters"
     return f"Their intervals are {'; '.join(texts)}{unit}." if texts else ""
+
+
+def _describe_interval_method(method: str, names: list[str], keys: dict[str, None]) -> str:
+    """Return a method of intervals with its reference, and the names of the numbers that have such an interval."""
+    description, key = _INTERVAL_NAMES.get(method, (f"intervals by the method {method}", None))
+    *others, last = names
+    subject = f"{', '.join(others)} and {last}" if others else last
+    return f"{description}{f' {_cited(keys, key)}' if key else ''} for {subject}"
 
 
 def _describe_coefficient_errors(audit: AuditResult) -> str:
@@ -257,7 +261,22 @@ def _describe_groups(audit: AuditResult, keys: dict[str, None]) -> list[str]:
         f"The {format_count(len(audit.groups), 'group')} of {columns} were tested jointly by {correction}"
         f" {_cited(keys, key)}, with the equivalence margin {format_number(audit.among_groups.min_effect)}."
     )
-    return [text]
+    return [text, _describe_group_intervals(audit, keys)]
+
+
+def _describe_group_intervals(audit: AuditResult, keys: dict[str, None]) -> str:
+    """Return the methods of the intervals of the groups; empty without any."""
+    users: dict[str, dict[str, None]] = {}
+    for group in audit.groups:
+        intervals = [(_ESTIMATOR_NAMES["ece"], group.interval)]
+        intervals += [(standard_measure_label(measure.name), measure.interval) for measure in group.standard_measures]
+        for name, interval in intervals:
+            if interval is not None:
+                users.setdefault(interval.method, {})[name] = None
+    texts = [_describe_interval_method(method, list(names), keys) for method, names in users.items()]
+    return (
+        f"The intervals of each group, not adjusted for the number of groups, are {'; '.join(texts)}." if texts else ""
+    )
 
 
 def _describe_recalibration(audit: AuditResult, keys: dict[str, None]) -> list[str]:

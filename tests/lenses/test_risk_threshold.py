@@ -117,18 +117,32 @@ def test_the_rule_has_the_counts_of_its_rows() -> None:
     assert (document["n"], document["kind"], document["lens"]) == (1000, "error", "confidence")
 
 
-def test_copies_in_clusters_count_once_and_in_weights_as_rows() -> None:
-    """Each of 300 rows three times: as clusters no more is found than in single rows, as weights as in copied rows."""
+def test_copies_in_clusters_and_weights_count_once_and_frequencies_as_rows() -> None:
+    """Each of 300 rows three times: as clusters no more is found than in single rows, as frequencies as in copies."""
     rng = np.random.default_rng(1)
     c = rng.integers(1, 11, 300) / 10
     right, three = rng.random(300) < 0.9 + 0.1 * c, np.repeat(np.arange(300), 3)
     single = find_threshold(Predictions.from_confidence(c, right), max_risk=0.1)
     clustered = find_threshold(Predictions.from_confidence(c[three], right[three], cluster=three), max_risk=0.1)
     copies = find_threshold(Predictions.from_confidence(c[three], right[three]), max_risk=0.1)
-    weighted = find_threshold(Predictions.from_confidence(c, right, weight=np.full(300, 3.0)), max_risk=0.1)
+    weights = Predictions.from_confidence(c, right, weight=np.full(300, 3.0))
+    weighted = to.threshold(weights, max_risk=0.1, weight_kind="importance")
+    frequent = to.threshold(weights, max_risk=0.1, weight_kind="frequency")
     assert single.threshold is not None
     assert clustered.coverage <= single.coverage <= copies.coverage
-    assert (weighted.threshold, weighted.coverage) == (copies.threshold, pytest.approx(copies.coverage))
+    assert (weighted.threshold, weighted.coverage) == (single.threshold, pytest.approx(single.coverage))
+    assert (frequent.threshold, frequent.coverage) == (copies.threshold, pytest.approx(copies.coverage))
+
+
+def test_weights_of_whole_numbers_keep_the_promise() -> None:
+    """Weights of 1 and 5 are no counts of rows: 50 and 50 without an error are 300²/1,300 = 69.2 rows.
+
+    The limit of n rows without an error is 1 − .05^(1/n): .0424 for 69.2 rows, where 300 rows would allow .0099.
+    """
+    preds = Predictions(np.ones(100, dtype=int), np.full(100, 0.9), weight=np.repeat([1.0, 5.0], 50))
+    for risk in ("error", "fnr"):
+        found, missed = (to.threshold(preds, max_risk=r, risk=risk, lens="positive") for r in (0.0425, 0.0423))
+        assert (found.threshold, missed.threshold) == (0.9, None)
 
 
 def test_the_order_of_rows_and_rows_of_weight_zero_do_not_matter() -> None:

@@ -76,8 +76,8 @@ def threshold(
     Errors are tested at up to 200 thresholds with exact binomial p-values, which the fallback procedure adjusts for the
     choice. The rates are monotone in the threshold, so that no adjustment is needed. No threshold can be found with
     fewer than ln(1 − `level`) / ln(1 − `max_risk`) selected rows, events or non-events: 59 for the defaults. Rows of a
-    cluster count as their effective number of independent rows, for which the statement is approximate. It is about new
-    rows of the same kind. Cost: O(n log n).
+    cluster count as their effective number of independent rows, and weighted rows as their effective sample size; the
+    statement is then approximate. It is about new rows of the same kind. Cost: O(n log n).
 
     References
     ----------

@@ -15,7 +15,7 @@ from trueodds.core.results import Result
 from trueodds.core.settings import Probability, Range, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.effective_sample_size import cluster_count_note, effective_sample_size, equal_clusters, unit_weight
+from trueodds.lenses.effective_sample_size import cluster_count_note, effective_sample_size, equal_clusters
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.selective_risk import spaced_steps
 from trueodds.lenses.view import View
@@ -140,10 +140,11 @@ def find_threshold(
     is not rejected. This is the confidence limit of a quantile by order statistics.
 
     Clustered rows count as their effective number of independent rows, multiplied by the squared ratio of the quantiles
-    of the normal and of Student's t distribution for the effective number of clusters. Rows with weights that are not
-    counts count as their effective sample size. `n_queries` is the number of questions, including those without an
-    answer. Cost: O(n log n), with clusters O(200 n): 10 s of CPU for 100,000 answers. Raises TO203 for settings out of
-    range, and TO205 for a lens that has not one probability per row, or outcomes that are shares.
+    of the normal and of Student's t distribution for the effective number of clusters. Weighted rows count as their
+    effective sample size, whole numbers too, unless they were repeated as frequencies. `n_queries` is the number of
+    questions, including those without an answer. Cost: O(n log n), with clusters O(200 n): 10 s of CPU for 100,000
+    answers. Raises TO203 for settings out of range, and TO205 for a lens that has not one probability per row, or
+    outcomes that are shares.
 
     >>> preds = Predictions.from_confidence([0.9] * 200 + [0.6] * 200, [1] * 198 + [0] * 2 + [1, 0] * 100)
     >>> print(find_threshold(preds))
@@ -296,9 +297,9 @@ def _effective_numbers(
 
 
 def _independent_rows(view: View) -> Array:
-    """Effective numbers (n,) of the first 1, 2, … independent rows: their count, or effective sample size."""
-    w, unit = view.w.astype(np.float64), unit_weight(view)
-    return np.asarray(np.cumsum(w) / unit if unit is not None else np.cumsum(w) ** 2 / np.cumsum(w**2))
+    """Effective sample sizes (n,) of the first 1, 2, … independent rows; a weight of two is one row."""
+    w = view.w.astype(np.float64)
+    return np.asarray(np.cumsum(w) ** 2 / np.cumsum(w**2))
 
 
 def _clustered_rows(view: View, cluster: Array, level: float) -> float:

@@ -489,7 +489,11 @@ def _gain_wordings(recalibration: AuditRecalibration, *, has_constant: bool) -> 
     if recalibration.gain_percent is None:
         after = format_log_loss(recalibration, "after")
         gain = f"from infinite to {after} ({bound} compared with mixing in the uniform distribution alone)"
-        return [_Wording(f"{subject} reduces the log loss {gain}{constant}.")]
+        meaning = f"The gain is {bound} compared with mixing in the uniform distribution alone."
+        return [
+            _Wording(f"{subject} reduces the log loss {gain}{constant}."),
+            _Wording(f"{subject} reduces the log loss from infinite to {after}.", _join(meaning, own_sentence)),
+        ]
     gain = f"by {format_gain_percent(recalibration.gain_percent)}"
     amount, _, confidence = bound.partition(" with ")
     wordings = [_Wording(f"{subject} reduces the log loss {gain} ({bound}){constant}.")]

@@ -49,6 +49,7 @@ def test_what_is_left_out_has_a_reason(preds: to.Predictions) -> None:
     certain = PageCells.of(to.Predictions(preds.y, np.where(preds.p < 0.1, 0.0, preds.p)), 0.95)
     assert [diagram.name for diagram in certain.diagrams()] == ["decision_curve"]
     assert "no log odds" in certain.explanation
+    assert not any("Belt" in cells.explanation for cells in (clustered, certain))
     several = to.Predictions([0, 1, 2], np.full((3, 3), 1 / 3))
     assert PageCells.of(several, 0.95) is None
 

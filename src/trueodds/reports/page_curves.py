@@ -75,14 +75,16 @@ class PageCells:
 
     @property
     def explanation(self) -> str:
-        """What the bands are, and why one is missing."""
-        text = (
-            "Belt: polynomial of the predicted log odds with a simultaneous band. Net benefit: true positives per row"
-            " minus false positives weighted by the odds of the threshold"
-        )
+        """What the curves and bands are, and why one is missing."""
+        has_belt = self.belt is not None
+        text = "Belt: polynomial of the predicted log odds with a simultaneous band. " if has_belt else ""
+        text += "Net benefit: true positives per row minus false positives weighted by the odds of the threshold"
         if self.has_clusters:
-            return f"{text}. Rows are clustered, and bands for independent rows would be too narrow: none are drawn."
+            return (
+                f"{text}. Rows are clustered: there is no belt and no band, because those for independent rows would be"
+                " too narrow."
+            )
         text += ", with a pointwise band from resampled counts."
-        if self.belt is None:
+        if not has_belt:
             text += " Probabilities of 0 or 1 have no log odds, so that there is no belt."
         return text

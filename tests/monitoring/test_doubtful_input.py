@@ -52,6 +52,9 @@ def test_a_reset_may_say_since_when_the_new_model_predicts():
     report = monitor.report()
     assert report.status.judged == 19  # from 2026-01-22 to 2026-02-09
     assert report.error.rows == 1900
+    # The predictions of the old model are no reference for those of the new one: the first 9 of 19 days.
+    first = (day >= np.datetime64("2026-01-22")) & (day <= np.datetime64("2026-01-30"))
+    assert (report.drift.rows_before, report.drift.mean_before) == (900, pytest.approx(p[first].mean()))
 
 
 def test_a_group_column_that_is_named_twice_is_refused():

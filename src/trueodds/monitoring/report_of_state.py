@@ -155,11 +155,17 @@ def _cohort_row(state: MonitorState, number: int, totals: Array) -> CohortRow:
 
 
 def _drift(state: MonitorState, view: int) -> PredictionDrift | None:
-    """Compare the predictions of the first judged cohorts with those of the latest cohorts, open ones included."""
-    parts = [(sums.n_cohorts, sums.totals[ALL_ROWS][view], sums.cell_rows[view]) for sums in state.judgment.history]
+    """Compare the predictions of the first cohorts of the epoch with those of the latest, open ones included."""
+    judgment = state.judgment
+    parts = [
+        (sums.n_cohorts, sums.totals[ALL_ROWS][view], sums.cell_rows[view])
+        for sums in judgment.history
+        if sums.epoch == judgment.epoch.number
+    ]
     parts += [
         (1, totals_of(tally.sums[ALL_ROWS])[view], tally.sums[ALL_ROWS][view].cell_rows)
-        for tally in state.open.values()
+        for number, tally in state.open.items()
+        if judgment.counts(number)
     ]
     if len(parts) < 2:
         return None

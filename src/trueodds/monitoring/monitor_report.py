@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_count, format_number, format_percent_in_text
+from trueodds.core.formatting import format_count, format_number, format_percent, format_percent_in_text
 from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Result
@@ -323,9 +323,10 @@ class MonitorReport(Result):
         of_view = "" if error.view in MAIN_VIEWS else f" of {error.view}"
         period += of_view if error.group is None else f"{of_view} in {error.group}"
         rate, mean = error.observed / error.rows, error.expected / error.rows
-        low, high = error.interval.low, error.interval.high
+        low, high, level = error.interval.low, error.interval.high, format_percent(error.interval.level)
         text = (
             f"{period}: observed {rate:.2%}, predicted {mean:.2%}, error {error.value:+.2%} [{low:+.2%}, {high:+.2%}]"
+            f" {level}"
         )
         if math.isnan(error.o_e):
             return f"{text}."

@@ -199,6 +199,8 @@ def test_the_false_positive_rate_mirrors_the_false_negative_rate() -> None:
     assert to.threshold(y, scores, risk="fpr", lens="class:1").threshold == 0.985
     at_the_top = to.threshold([0] * 100 + [1] * 100, [0.5] * 100 + [0.4] * 100, risk="fpr")
     assert (at_the_top.threshold, at_the_top.risk) == (None, None)
+    assert [note.code for note in at_the_top.notes if note.code == "TN298"] == ["TN298"]
+    assert str(at_the_top).startswith("no threshold that selects a row has a false positive rate ≤ 0.05")
 
 
 def rates(rng: np.random.Generator, n: int, size: int, digits: int) -> tuple[Floats, NDArray[np.int64], Any]:

@@ -84,6 +84,8 @@ class RiskThreshold(Result):
         name = _RISK_NAMES[self.kind]
         claim = f"{name} ≤ {format_number(self.max_risk)} with {format_percent(self.level)} confidence"
         score, verb = ("confidence", "answers") if self.lens == "confidence" else ("probability", "selects")
+        if self.threshold is None and any(note.code == "TN298" for note in self.notes):
+            return f"no threshold that selects a row has a {claim}"
         if self.threshold is None:
             rows = {
                 "error": f"independent {'answers' if verb == 'answers' else 'selected rows'}, all of them correct",
@@ -106,6 +108,7 @@ class _Rule:
     n_selected: int = 0  # number of rows in decreasing order of the score
     risk: float | None = None
     required: float | None = None  # number of rows that would suffice, if the rule selects none
+    notes: tuple[Note, ...] = ()
 
 
 def find_threshold(
@@ -181,7 +184,7 @@ def find_threshold(
         kind=risk,
         lens=str(as_lens(lens)),
         required=None if rule.required is None else math.ceil(rule.required * n / n_rows),
-        notes=() if note is None else (note,),
+        notes=rule.notes if note is None else (*rule.notes, note),
     )
 
 
@@ -272,7 +275,13 @@ def _find_rate_rule(view: View, cluster: Array | None, risk: Risk, max_risk: flo
     last = int(np.flatnonzero(is_accepted)[-1])
     limit = score[starts[last]]
     n_selected = int(np.count_nonzero(view.p >= limit if risk == "fnr" else view.p > limit))
-    return _Rule(n_selected, float(rate[last]) if n_selected else None)
+    if not n_selected:
+        n_highest = int(np.count_nonzero(score == score[0]))
+        text = f"The highest score, {format_threshold(float(score[0]))}, is that of {n_highest:,} non-events"
+        return _Rule(
+            notes=(Note("TN298", f"{text}, so that a rule that selects any row has too many false positives."),)
+        )
+    return _Rule(n_selected, float(rate[last]))
 
 
 def _effective_numbers(

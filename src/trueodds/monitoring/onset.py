@@ -49,7 +49,8 @@ class MonitoredError(JsonObject):
     value : float
         Observed minus predicted event rate.
     interval : Interval
-        Interval that covers the mean error of these rows with its level, however often one looks.
+        Interval that covers the mean error of these rows with its level, however often one looks. That the onset, the
+        class and the group are chosen from the same data is not part of the statement.
     o_e : float
         Observed divided by expected events.
     o_e_interval : Interval

@@ -11,6 +11,9 @@ from scipy.stats import binom, norm
 
 import trueodds as to
 from tests.data.refused import refused
+from trueodds.estimators import CalibrationIntercept, ObservedExpected
+from trueodds.estimators.base import Estimator
+from trueodds.lenses.view import View
 from trueodds.resampling.between_groups import BetweenGroups, between_variance, summarize_between_groups
 
 
@@ -98,7 +101,7 @@ def test_groups_of_a_column_are_summarized(estimator: str) -> None:
 
 
 def test_a_group_without_events_counts_for_the_ratio_and_not_for_the_slope() -> None:
-    """Its O:E is that of half an event; with fewer than ten events there is no slope."""
+    """Half an event is added to its O:E; with fewer than ten events there is no slope."""
     preds = hospitals(1, 6, 200, 0.2)
     y = np.where(np.array(preds.group["site"]).astype(str) == "0", 0, preds.y)
     preds = to.Predictions(y, preds.p, group={"site": preds.group["site"]})
@@ -107,6 +110,43 @@ def test_a_group_without_events_counts_for_the_ratio_and_not_for_the_slope() -> 
     slope = to.by_group(preds, "calibration_slope", between=True, interval=None, resamples=99)
     assert slope.between[0].omitted == ("site=0",)
     assert {"TN293"} <= {note.code for note in slope.notes}
+
+
+@pytest.mark.parametrize("estimator", [ObservedExpected(), CalibrationIntercept()])
+def test_groups_with_many_events_by_chance_have_no_more_weight(estimator: Estimator) -> None:
+    """400 groups expect three events each, and 5 % of them have none: the mean is 0 up to four standard errors.
+
+    With standard errors at the own number of events it would be .12, as 0, 1, … events would weigh ½, 1, …
+    """
+    events = np.random.default_rng(5).binomial(300, 0.01, 400)
+    overall = float(events.mean() / 3 if estimator.name == "o_e" else logit(events.mean() / 300) - logit(0.01))
+    effects = []
+    for i, n_events in enumerate(events):
+        view = View(p=np.full(300, 0.01), y=(np.arange(300) < n_events).astype(np.float64))
+        effect = estimator.group_effect(view, None, overall)
+        effects.append((str(i), effect.value, effect.se))
+    assert len({se for _, _, se in effects}) == 1
+    between = summarize_between_groups("site", "identity", effects, 0.95, np.random.default_rng(0))
+    assert (between.n_groups, between.mean) == (400, pytest.approx(0, abs=4 / np.sqrt(3 * 400)))
+
+
+def test_the_ratio_and_the_intercept_of_a_group_by_hand() -> None:
+    """No event of 100 rows at .04: O:E is ½/4, and its variance 4 · .96/(4 · 8) if all groups have twice the events.
+
+    The equation of Firth for equal rows is 0 at (O + ½)/(n + 1) events, here ½/101. With 49 rows or fewer, fewer than
+    two events are expected at the ratio 1.
+    """
+    view = View(p=np.full(100, 0.04), y=np.zeros(100))
+    ratio, intercept = (
+        estimator.group_effect(view, None, 2.0) for estimator in (ObservedExpected(), CalibrationIntercept())
+    )
+    assert (ratio.value, ratio.se) == (pytest.approx(np.log(1 / 8)), pytest.approx(np.sqrt(0.12)))
+    q = expit(logit(0.04) + 2)
+    assert intercept.value == pytest.approx(logit(0.5 / 101) - logit(0.04), rel=1e-9)
+    assert intercept.se == pytest.approx(1 / np.sqrt(100 * q * (1 - q)))
+    small = View(p=np.full(49, 0.04), y=np.ones(49))
+    assert np.isnan(ObservedExpected().group_effect(small, None, 1.0).value)
+    assert np.isnan(CalibrationIntercept().group_effect(small, None, 0.0).value)
 
 
 def test_few_groups_have_a_note() -> None:

@@ -181,8 +181,12 @@ class Estimator(Settings):
         """Resampled values of each view (views, draws), and the name of the units that were drawn; None for rows."""
         return None
 
-    def group_effect(self, view: View, cluster: Array | None = None) -> Coefficient:
-        """Return the value of a group on the scale `group_scale` with its standard error; NaN with too few events."""
+    def group_effect(self, view: View, cluster: Array | None, overall: float) -> Coefficient:
+        """Return the value of a group on the scale `group_scale` with its standard error; NaN with too few events.
+
+        `overall` is the value of all groups together. A standard error or an omission that depended on the outcomes of
+        the group alone would give groups with many events more weight.
+        """
         raise NotImplementedError
 
     def parts(self, view: View) -> dict[str, float]:
@@ -242,7 +246,7 @@ class WaldEstimator(Estimator):
     interval: ClassVar[str | None] = "wald"
     group_scale: ClassVar[str | None] = "identity"
 
-    def group_effect(self, view: View, cluster: Array | None = None) -> Coefficient:
+    def group_effect(self, view: View, cluster: Array | None, overall: float) -> Coefficient:
         return self.coefficient(view, cluster)
 
     def coefficient(self, view: View, cluster: Array | None = None) -> Coefficient:
@@ -301,6 +305,7 @@ def require_single_rows(view: View, name: str) -> None:
         )
 
 
+MIN_GROUP_EXPECTED = 2.0  # expected events of a group that is compared with others; with fewer, its logarithm is biased
 AGGREGATES = ("mean", "max", "sum", "prevalence", "weight")
 Aggregate = Annotated[str, OneOf(AGGREGATES)]
 

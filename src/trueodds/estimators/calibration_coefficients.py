@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
 
 from trueodds.core.errors import Note
 from trueodds.core.formatting import with_minus_signs
@@ -21,10 +23,11 @@ from trueodds.estimators._glm.calibration_exponent import (
 )
 from trueodds.estimators._glm.calibration_regression import CalibrationRegression
 from trueodds.estimators._glm.logits import Logits, MinProb
-from trueodds.estimators.base import CellStatistic, WaldEstimator, require_one_score
+from trueodds.estimators.base import MIN_GROUP_EXPECTED, CellStatistic, WaldEstimator, require_one_score
 from trueodds.lenses.view import View
 
 MIN_GROUP_EVENTS = 10  # events, and non-events, of a group whose slope is compared with that of others
+MAX_GROUP_SHIFT = 30.0  # of the log odds of a group from those of all groups, within which its intercept is sought
 CLIPPING_LIMITS = (1e-6, 1e-3)  # two settings of min_prob, to show how much a coefficient depends on it
 
 
@@ -216,6 +219,44 @@ class CalibrationIntercept(_CalibrationCoefficient):
     coefficient_name: ClassVar[str] = "in_the_large"
     description: ClassVar[str] = "calibration intercept"
 
+    def group_effect(self, view: View, cluster: Array | None, overall: float) -> Coefficient:
+        r"""The intercept by Firth's equation, which adds half an event, with its error at the overall intercept.
+
+        With q the predictions at the intercept a, and v = q(1 − q), the equation is
+
+        .. math:: \sum w (y - q) + \frac{\bar w}{2} \frac{\sum w v (1 - 2q)}{\sum w v} = 0
+
+        It has a solution without events too. NaN if fewer than two events, or non-events, are expected at the overall
+        intercept.
+
+        References
+        ----------
+        .. [1] Firth (1993). Bias reduction of maximum likelihood estimates.
+        """
+        regression = self._regression(view)
+        if regression is None or not math.isfinite(overall):
+            return Coefficient(math.nan, math.nan)
+        x, w = regression.logits.x, regression.logits.w
+        observed, one_row = float(w @ view.y), view.total / view.n_rows
+        q = expit(x + overall)
+        expected, information = float(w @ q), float(w @ (q * (1 - q)))
+        if min(expected, view.total - expected) < MIN_GROUP_EXPECTED * one_row:
+            return Coefficient(math.nan, math.nan)
+
+        def equation(a: float) -> float:
+            q = expit(x + a)
+            v = w * q * expit(-x - a)
+            return observed - float(w @ q) + one_row / 2 * float(v @ (1 - 2 * q)) / float(v.sum())
+
+        value = brentq(equation, overall - MAX_GROUP_SHIFT, overall + MAX_GROUP_SHIFT)
+        error = math.sqrt(float(regression.logits.ww @ (q * (1 - q)))) / information
+        own = self.coefficient(view, cluster)
+        if own.effective_units is not None and not math.isnan(own.value):  # of clusters, or votes, from the jackknife
+            fitted = regression.intercept_only_probs
+            jackknife = own.se * math.sqrt(float(w @ (fitted * (1 - fitted))) / information)
+            error = jackknife if cluster is None else float(np.maximum(error, jackknife))
+        return Coefficient(float(value), error)
+
     def as_loss(self, values: Any) -> Any:
         """Absolute intercept, because both signs are errors."""
         return np.abs(values)
@@ -295,7 +336,7 @@ class CalibrationSlope(_CalibrationCoefficient):
             return calibration_exponent(view, cluster, self.min_prob)
         return super().coefficient(view, cluster)
 
-    def group_effect(self, view: View, cluster: Array | None = None) -> Coefficient:
+    def group_effect(self, view: View, cluster: Array | None, overall: float) -> Coefficient:
         """The coefficient; NaN with fewer than ten events or non-events, whose standard error is unreliable."""
         observed = np.atleast_1d(view.w @ view.y) / view.total * view.n_rows
         if min(float(observed.min()), float((view.n_rows - observed).min())) < MIN_GROUP_EVENTS:

@@ -12,7 +12,7 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.results import Coefficient
 from trueodds.core.typing import Array
-from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
+from trueodds.estimators.base import MIN_GROUP_EXPECTED, CellStatistic, Estimator, require_one_score
 from trueodds.lenses.view import View
 
 _SHARE_TOLERANCE = 1e-9  # mean of y(1 − y) up to which the outcomes are labels, not shares of votes
@@ -125,7 +125,7 @@ class CalibrationInTheLarge(_StatisticOfTotals):
     upper_bound: ClassVar[float] = 1.0
     group_scale: ClassVar[str | None] = "identity"
 
-    def group_effect(self, view: View, cluster: Array | None = None) -> Coefficient:
+    def group_effect(self, view: View, cluster: Array | None, overall: float) -> Coefficient:
         """The difference with the standard error of a calibrated model, or of clusters if it is larger."""
         return Coefficient(self.value(view), self._event_count_error(view, cluster) / view.total)
 
@@ -187,14 +187,17 @@ class ObservedExpected(_StatisticOfTotals):
 
     group_scale: ClassVar[str | None] = "log"
 
-    def group_effect(self, view: View, cluster: Array | None = None) -> Coefficient:
-        """log O:E with the standard error √(Σp(1 − p) / (E O)); without events, O is half an event."""
+    def group_effect(self, view: View, cluster: Array | None, overall: float) -> Coefficient:
+        """log (O + ½)/E, and √(Σp(1 − p) / (E μ)) as its standard error, with the μ = E · overall events of all groups.
+
+        NaN if μ is less than two, where the logarithm is biased.
+        """
         observed, expected = (rate * view.total for rate in self._rates(view))
-        if not expected > 0:
+        one_event, typical = view.total / view.n_rows, expected * overall
+        if not typical >= MIN_GROUP_EXPECTED * one_event:
             return Coefficient(math.nan, math.nan)
-        observed = observed or 0.5 * view.total / view.n_rows
-        error = self._event_count_error(view, cluster) / math.sqrt(expected * observed)
-        return Coefficient(math.log(observed / expected), error)
+        error = self._event_count_error(view, cluster) / math.sqrt(expected * typical)
+        return Coefficient(math.log((observed + one_event / 2) / expected), error)
 
     def statistic_from_totals(self, w: Array, wp: Array, wy: Array) -> Array:
         """Observed over expected events."""

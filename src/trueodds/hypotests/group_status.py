@@ -180,7 +180,7 @@ def analyze_groups(
     )  # fmt: skip
     between_groups: tuple[BetweenGroups, ...] = ()
     if between is not None:
-        between_groups = tuple(_between_groups(partitions, assessment.group_errors, error_settings, between))
+        between_groups = tuple(_between_groups(rows, partitions, assessment.group_errors, error_settings, between))
     progress(0.85, "measuring all rows")
     # A generator of its own, so that the estimate is that of `measure` with the same seed.
     own_rng = as_generator(error_settings.seed)
@@ -232,21 +232,24 @@ def check_between(between: bool, method: str, estimator: Estimator, max_groups: 
 
 
 def _between_groups(
+    rows: Predictions,
     partitions: Sequence[SubgroupPartition],
     group_errors: Sequence[ComparedModel],
     error_settings: group_gaps.GroupErrors,
     method: str,
 ) -> Iterator[BetweenGroups]:
     """Summarize the groups of each partition; `group_errors` are those of all groups in the order of the partitions."""
-    errors = iter(group_errors)
+    errors, estimator = iter(group_errors), error_settings.estimator
+    (all_groups,) = error_settings.lens.views(rows)
+    overall = estimator.value(all_groups)
     for partition in partitions:
         effects = []
         for group in partition.groups:
             error = next(errors)
             (view,) = error.estimand.views
-            effect = error_settings.estimator.group_effect(view, error.preds.cluster)
+            effect = estimator.group_effect(view, error.preds.cluster, overall)
             effects.append((group.label, effect.value, effect.se))
-        scale, level = str(error_settings.estimator.group_scale), error_settings.interval_spec.level
+        scale, level = str(estimator.group_scale), error_settings.interval_spec.level
         rng = as_generator(error_settings.seed)
         yield summarize_between_groups(partition.column, scale, effects, level, rng, method)
 

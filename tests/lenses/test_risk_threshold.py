@@ -145,6 +145,17 @@ def test_weights_of_whole_numbers_keep_the_promise() -> None:
         assert (found.threshold, missed.threshold) == (0.9, None)
 
 
+def test_the_rows_that_suffice_have_enough_clusters() -> None:
+    """Twelve clusters of 40 sure rows, one of them wrong, and 40 others, half of them wrong; at most 15 % may be wrong.
+
+    At the level .05/5 a rule is tested from 29 clusters on, as .85^28 = .0106: with 29 · 960/12 = 2,320 rows.
+    """
+    wrong = np.tile(np.r_[np.arange(40) == 0, np.arange(40) % 2], 12)
+    c, cluster = np.tile(np.repeat([0.9, 0.6], 40), 12), np.repeat(np.arange(12), 80)
+    result = find_threshold(Predictions.from_confidence(c, 1 - wrong, cluster=cluster), max_risk=0.15)
+    assert (result.threshold, result.required) == (None, 2320)
+
+
 def test_the_order_of_rows_and_rows_of_weight_zero_do_not_matter() -> None:
     rng = np.random.default_rng(2)
     c = rng.integers(1, 11, 400) / 10

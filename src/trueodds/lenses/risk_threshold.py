@@ -213,29 +213,35 @@ def _find_error_rule(view: View, cluster: Array | None, max_risk: float, level: 
     chosen = _last_rejected(_binomial_pvalue(error, n_effective, max_risk), levels)
     if chosen is not None:
         return _Rule(int(ends[chosen]) + 1, float(error[chosen]))
-    return _Rule(required=_rows_for_power(error, n_effective, view.n_rows, max_risk, level))
+    return _Rule(required=_rows_for_power(error, n_without_errors, n_effective, view.n_rows, max_risk, level))
 
 
-def _rows_for_power(error: Array, n_effective: Array, n_rows: float, max_risk: float, level: float) -> float | None:
+def _rows_for_power(
+    error: Array, n_without_errors: Array, n_effective: Array, n_rows: float, max_risk: float, level: float
+) -> float | None:
     """Number of rows like these with which some rule is shown to meet the target with a probability of 80 %.
 
     None if no rule can be expected to meet it, or if that many rows are at hand and by chance did not suffice. Each
     rule has its error rate with one error in two more answers, because a rule is noticed for its few errors. The
-    binomial test is approximated by a normal distribution.
+    binomial test is approximated by a normal distribution. A rule is tested only if it could be shown without errors,
+    where a cluster counts as one row.
     """
     expected_error = (error * n_effective + 1) / (n_effective + 2)
     is_candidate = (n_effective > 0) & (expected_error < max_risk)
     if not is_candidate.any():
         return None
     expected_error, rows_per_answer = expected_error[is_candidate], n_rows / n_effective[is_candidate]
+    rows_per_unit = n_rows / n_without_errors[is_candidate]
     required = math.inf
     for n_starts, limit in _STARTS_BELOW:
         own_level = (1 - level) / n_starts
         deviation = -float(ndtri(own_level)) * math.sqrt(max_risk * (1 - max_risk))
         deviation = deviation + float(ndtri(_REQUIRED_POWER)) * np.sqrt(expected_error * (1 - expected_error))
         answers = np.square(deviation / (max_risk - expected_error))
-        answers = np.maximum(answers, _rows_without_errors(max_risk, 1 - own_level))
-        required = float((answers * rows_per_answer).min())
+        units = _rows_without_errors(max_risk, 1 - own_level)
+        required = float(
+            np.maximum(answers * rows_per_answer, units * np.maximum(rows_per_answer, rows_per_unit)).min()
+        )
         if required < limit:
             break
     return required if required > n_rows else None  # the rows at hand did not suffice

@@ -575,7 +575,8 @@ def _methods(forms: Forms) -> Iterator[str]:
     if f"tested at level {forms.verdict['alpha']:g}" not in text.replace("0.0500", "0.05"):
         yield "the level of the tests"
     words = {"bca": "bias-corrected and accelerated", "normal": "normal (Wald)", "t": "Student t"}
-    intervals = re.findall(r"([^;]*?intervals.*?) for ([\w:, -]+)", text.partition("Their intervals are ")[2])
+    of_all_rows = text.partition("Their intervals are ")[2].partition("The intervals of each group")[0]
+    intervals = re.findall(r"([^;]*?intervals.*?) for ([\w:, -]+)", of_all_rows)
     named = {name: phrase for phrase, names in intervals for name in re.split(r", | and ", names.strip())}
     for measure in facts["standard_measures"]:
         label, ends = result_tables.standard_measure_label(measure["name"]), measure["interval"]

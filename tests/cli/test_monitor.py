@@ -252,6 +252,32 @@ def test_calls_that_cannot_be_made_have_a_code(
     assert not state.exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "got", "fix"),
+    [
+        (("--time", "att"), "got: --time att", "Select it with --time."),
+        (("--time", "at", "--cluster", "kei"), "got: --cluster kei", "Select it with --cluster."),
+        (("--time", "at", "--as-of", "1.5.2026"), "--as-of must be one moment.", "--as-of 2026-11-28"),
+    ],
+)
+def test_an_error_names_the_option_that_was_given(
+    run: Run, table: Path, state: Path, words: tuple[str, ...], got: str, fix: str
+) -> None:
+    result = run("monitor", table, "--state", state, "--probs", "risk", *words)
+    assert result.exit_code == 2
+    assert got in result.stderr
+    assert fix in result.stderr
+
+
+def test_the_moment_of_the_first_judgment_is_that_of_a_cohort_after_the_reset(
+    run: Run, table: Path, state: Path
+) -> None:
+    run("monitor", table, "--state", state, *FIRST, "--as-of", "2026-04-09")
+    result = run("monitor", "--state", state, "--reset", "recalibrated")
+    words = "Nothing judged yet: 6 open cohorts; those that began before the reset do not count."
+    assert result.stdout.splitlines()[0] == words
+
+
 def test_a_state_without_files_takes_no_options_of_rows(run: Run, table: Path, state: Path) -> None:
     run("monitor", table, "--state", state, *FIRST)
     for words in (("--as-of", AS_OF), ("--label", "y"), ("--time", "at"), ("--allow-fewer",)):
@@ -343,6 +369,8 @@ def test_a_fleet_names_the_models_that_need_attention(
     assert result.stdout.startswith("1 of 2 models needs attention (at most 5 % false discoveries on average).")
     assert run("monitor", "--fleet", states[1], "--fdr", "0.1").exit_code == 0
     assert "TN908" not in result.stdout
+    assert "got: --openmetrics" in run("monitor", "--fleet", *states, "--openmetrics", tmp_path / "a.prom").stderr
+    assert "no file that matches" in run("monitor", "--fleet", tmp_path / "none-*.json").stderr
 
 
 def test_the_page_is_that_of_the_report_with_options(run: Run, table: Path, state: Path, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ _OPTION_OF_ARGUMENT: dict[str, tuple[str, str]] = {
         ("--figsize", "5,4"),
         ("--horizon", "30d"),
         ("--unit", "day"),
+        ("--time", "C"),
         ("--as-of", "TIME"),
         ("--center", "P"),
         ("--sampling", "random"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from trueodds.cli.open_data import is_tally, matching_paths, names_of_files, ope
 from trueodds.cli.options import COLUMN_KEYWORDS, FRACTION, JSON, data_options, pop_columns
 from trueodds.cli.record_options import has_record_options
 from trueodds.cli.settings import FunctionCommand, parse_value, read_parameters
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, argument, parse_marks
 from trueodds.core.progress import ProgressBar, report_in_rows
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def _update(
     with ProgressBar() as progress:
         if not has_record_options(files, reading):
             reading["batch_rows"] = ROWS_PER_BATCH
-        source = open_data(files, reading, needs_label=False).with_time_column(time)
+        with _restate_group_errors(time=time, cluster=columns.get("cluster")):
+            source = open_data(files, reading, needs_label=False).with_time_column(time)
         batches = _SourceBatches(source, time, columns.get("cluster"), report_in_rows(progress))
         update_from_batches(monitor, batches, moment, allow_fewer=allow_fewer)
     if not fixed:
@@ -175,6 +177,18 @@ def _update(
 def _parse_moment(monitor: Monitor, text: str) -> Any:
     """Return a moment as the monitor takes it: a number if cohorts are integers."""
     return parse_value(text) if monitor.settings.unit == "integer" else text
+
+
+@contextmanager
+def _restate_group_errors(**columns: str | None) -> Iterator[None]:
+    """Name the option of a column that is read as a group, in the error that the file does not have it (TO304)."""
+    try:
+        yield
+    except InputError as problem:
+        for keyword, name in columns.items():
+            if problem.code == "TO304" and problem.got == parse_marks(argument("group", name)):
+                raise InputError("TO304", problem.problem, argument(keyword, name), problem.fix) from None
+        raise
 
 
 class _SourceBatches:
@@ -251,13 +265,14 @@ def _model_name(path: str) -> str:
 def _run_fleet(ctx: click.Context, files: Sequence[str], fdr: float, json_path: str | None, given: set[str]) -> None:
     """Print which of several monitors need attention; exit with status 1 if any does."""
     if unused := sorted(given - {"files", "fleet", "fdr", "json_path"}):
-        option = f"--{unused[0].removesuffix('_path').replace('_', '-')}"
+        option = next(option.opts[0] for option in ctx.command.params if option.name == unused[0])
         problem = "With --fleet the files are states of monitors, and only --fdr and --json apply."
         raise InputError("TO603", problem, option, f"Omit {option}, or --fleet.")
     output.check_outputs(files, json=json_path)
     paths = [path for file in files for path in matching_paths(os.path.expanduser(file))]
     if not paths:
-        raise InputError("TO601", "No model is named.", "no FILE", "Name the states of the monitors.")
+        got = f"no file that matches {', '.join(map(repr, files))}" if files else "no FILE"
+        raise InputError("TO601", "No model is named.", got, "Name the states of the monitors.")
     refuse_repeated(files)
     from trueodds.monitoring.fleet import examine_fleet
 

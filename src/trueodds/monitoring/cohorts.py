@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trueodds.core.errors import InputError, describe
+from trueodds.core.errors import InputError, argument, describe
 from trueodds.core.typing import Array
 
 UnitName = Literal["hour", "day", "week", "month", "integer"]
@@ -151,11 +151,18 @@ def read_times(time: Any, n: int, unit: UnitName, first_row: int = 0) -> Array:
     return times if times.dtype.kind == "i" else times.astype("datetime64[us]")
 
 
-def read_moment(moment: Any, unit: UnitName) -> Moment:
-    """Return the moment at which the labels were extracted; a date is the beginning of the day."""
-    times = _as_moments([moment], unit)
+def read_moment(moment: Any, unit: UnitName, name: str = "as_of") -> Moment:
+    """Return the moment that the argument `name` gives; a date is the beginning of the day."""
+    example = 8 if unit == "integer" else "2026-11-28"
+    error = InputError(
+        "TO901", f"⟨{name}⟩ must be one moment.", describe(moment), f"For instance {argument(name, example)}."
+    )
+    try:
+        times = _as_moments([moment], unit)
+    except InputError:
+        raise error from None
     if times.shape != (1,) or (times.dtype.kind == "M" and np.isnat(times[0])):
-        raise InputError("TO901", "⟨as_of⟩ must be one moment.", describe(moment), "For instance ⟨as_of='2026-11-28'⟩.")
+        raise error
     return int(times[0]) if unit == "integer" else times[0].astype("datetime64[us]")
 
 

@@ -429,7 +429,7 @@ class Monitor:
             )
         state, period = self._state, self.settings.period
         if since is not None:
-            first: int | None = period.first_from(read_moment(since, self.settings.unit))
+            first: int | None = period.first_from(read_moment(since, self.settings.unit, "since"))
         elif state.as_of is None:
             first = None
         else:

@@ -100,7 +100,7 @@ class MonitorStatus(JsonObject):
     last_judged : str or None
         The last judged cohort.
     next_due : str or None
-        The moment at which the first open cohort counts.
+        The moment at which the first open cohort counts; None if no open cohort counts in this epoch.
     alarm_cohort : str or None
         The cohort that raised the alarm.
     max_log_evidence : float
@@ -278,7 +278,8 @@ class MonitorReport(Result):
         status = self.status
         needed = format_number(1 / self.settings["alpha"])
         if not status.judged:
-            due = "" if status.next_due is None else f"; the first counts from {status.next_due} on"
+            due = "" if not status.epoch else "; those that began before the reset do not count"
+            due += "" if status.next_due is None else f"; the first counts from {status.next_due} on"
             return f"Nothing judged yet: {format_count(status.open, 'open cohort')}{due}."
         if any(note.code == "TN905" for note in self.notes):
             return f"No evidence yet: no row of {format_count(status.judged, 'judged cohort')} has a label."

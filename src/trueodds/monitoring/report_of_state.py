@@ -92,10 +92,10 @@ def has_evidence(state: MonitorState) -> bool:
 def _status(state: MonitorState) -> MonitorStatus:
     settings, epoch = state.settings, state.judgment.epoch
     period = settings.period
-    first_open = next(iter(state.open), None)
+    first_counted = next((number for number in state.open if state.judgment.counts(number)), None)
     next_due: str | None = None
-    if first_open is not None:
-        end: Any = period.start(first_open + 1)
+    if first_counted is not None:
+        end: Any = period.start(first_counted + 1)
         wait: Any = np.timedelta64(settings.horizon, "s") if isinstance(end, np.datetime64) else settings.horizon
         next_due = format_moment(end + wait)
     last = state.judgment.last

@@ -104,3 +104,15 @@ def test_what_does_not_fit_has_a_code(path: Path, words: tuple[str, ...], code: 
     result = run(path, *words)
     assert result.exit_code == 2
     assert code in result.output
+
+
+@pytest.mark.parametrize(
+    ("cell", "code", "fix"),
+    [("8", "TO102", "Divide grades by the largest possible one."), ("yes", "TO307", "Write 1 for a judge's yes")],
+)
+def test_scores_of_another_kind_have_their_own_remedy(tmp_path: Path, cell: str, code: str, fix: str) -> None:
+    path = tmp_path / "judged.csv"
+    path.write_text(f"judge_a,a\n{cell},1\n{cell},0\n{cell},\n", encoding="utf-8")
+    result = run(path, "--label", "a", "--sampling", "random")
+    assert code in result.stderr
+    assert fix in result.stderr

@@ -103,7 +103,16 @@ def _read(
     """Read the scores and labels of one system as confidence and correctness, and return notes on the file, too."""
     named = {"confidence": score} | ({"label": None} if label is None else {"correct": label})
     source = open_data(files, columns | named, needs_label=False)
-    return source.collect(), source.notes
+    try:
+        return source.collect(), source.notes
+    except InputError as problem:
+        if problem.code == "TO102":
+            fix = "Divide grades by the largest possible one."
+            raise InputError("TO102", "Every score of the judge must lie in [0, 1].", problem.got, fix) from None
+        if problem.code == "TO307" and f"{score!r}" in problem.problem:
+            fix = "Write 1 for a judge's yes and 0 for a no, or choose another column."
+            raise InputError("TO307", problem.problem, problem.got, fix) from None
+        raise
 
 
 def _labels(preds: Predictions) -> Array:

@@ -40,12 +40,16 @@ _DISCRIMINATION_TEXT = (
 _ACCURACY_TEXT = (
     "Accuracy is not calibration. It is available in to.table and to.audit; 'brier' and 'log_loss' reflect both."
 )
+_F1_TEXT = (
+    "It is not calibration. `expect` gives its expected and observed values; 'brier' and 'log_loss' reflect both."
+)
 # Measures that the library does not have, because they do not measure calibration, with the explanation.
 UNRELATED_MEASURES = {
     **dict.fromkeys(("auc", "auroc", "roc auc", "roc auc score"), _DISCRIMINATION_TEXT),
     **dict.fromkeys(("c statistic", "c index", "concordance"), _DISCRIMINATION_TEXT),
     **dict.fromkeys(("auprc", "pr auc", "average precision", "gini", "roc"), _DISCRIMINATION_TEXT),
-    **dict.fromkeys(("accuracy", "acc", "error rate", "f1", "f1 score", "precision", "recall", "mcc"), _ACCURACY_TEXT),
+    **dict.fromkeys(("accuracy", "acc", "error rate", "mcc"), _ACCURACY_TEXT),
+    **dict.fromkeys(("f1", "f1 score", "precision", "recall"), _F1_TEXT),
 }
 
 

@@ -55,7 +55,7 @@ class GroupError:
 
 @dataclass(frozen=True, slots=True)
 class UndetectedHarm:
-    """The largest change of the mean probability of a group that would not have been noticed if it was wrong."""
+    """The largest change of the mean probability of a group that was tested with a power below 80 %."""
 
     group: str
     n: int  # rows
@@ -127,9 +127,9 @@ class GroupRepair:
             notes.append(Note("TN547", text))
         if self.confirmed and self.undetected is not None:
             text = (
-                f"Small groups can lose: in {self.undetected.group} (n={self.undetected.n:,}), a wrong change of the"
-                f" mean probability by {_points(self.undetected.change)} would not have been noticed. It is the largest"
-                " one with a power below 80 %."
+                f"A group can lose unnoticed: if the change of the mean probability of {self.undetected.group}"
+                f" (n={self.undetected.n:,}) by {_points(self.undetected.change)} were wrong, this would have been"
+                " noticed with a probability of less than 80 %. It is the largest change of which this is true."
             )
             notes.append(Note("TN548", text))
         return tuple(notes)

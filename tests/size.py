@@ -24,19 +24,19 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 493,
-    "lines of code": 71_894,
-    "lines of docstrings": 24_525,
+    "lines of code": 72_029,
+    "lines of docstrings": 24_560,
     "modules under 60 lines of code": 84,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 71,
     "functions that convert to or from JSON": 43,
-    "names of methods outside their module": 323,
-    "numbers named in capitals": 723,
+    "names of methods outside their module": 324,
+    "numbers named in capitals": 725,
     "functions entered by measure without an interval": 152,
     "files entered by measure without an interval": 37,
     "functions entered by measure with an interval": 307,
     "files entered by measure with an interval": 52,
-    "functions entered by audit": 1_061,  # the largest of several runs, which differ by nine
+    "functions entered by audit": 1_063,  # the largest of several runs, which differ by nine
     "files entered by audit": 148,
 }
 NO_CODE = {

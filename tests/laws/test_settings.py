@@ -201,8 +201,14 @@ TOGETHER: list[tuple[Registry, str, dict[str, Any], str]] = [
 ]
 
 REGISTRIES = (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS)
-# Settings that are read where the rows are: a generator of random numbers, and the statistic of a group.
-READ_LATER = (ESTIMATORS, "decision_regret", "rng"), (DIAGRAMS, "groups", "estimator")
+# Settings that are read where the rows are: a generator of random numbers, the statistic of a group, names of columns.
+READ_LATER = (
+    (ESTIMATORS, "decision_regret", "rng"),
+    (DIAGRAMS, "groups", "estimator"),
+    (CALIBRATORS, "group_shift", "columns"),
+    (CALIBRATORS, "multicalibrated", "columns"),
+    (CALIBRATORS, "multicalibrated", "features"),
+)
 
 
 def every_setting() -> Iterator[tuple[Registry, str, str]]:

@@ -228,7 +228,7 @@ class GroupCalibrator(Calibrator):
     >>> site = ["a", "b"] * 500
     >>> calibrator = GroupShift().fit([0.5] * 1000, [1, 0, 1, 0, 1, 0, 0, 1] * 125, group={"site": site})
     >>> calibrator.predict_proba([0.5, 0.5], group={"site": ["a", "b"]}).round(2).tolist()
-    [[0.26, 0.74], [0.74, 0.26]]
+    [[0.25, 0.75], [0.75, 0.25]]
     """
 
     @checks_arguments

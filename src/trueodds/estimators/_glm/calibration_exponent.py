@@ -160,6 +160,8 @@ def _has_finite_maximum(log_probs: Array, Y: Array) -> bool:
 def _maximize_likelihood(log_probs: Array, observed: Array, w: Array) -> tuple[float, Array, Array]:
     """Maximize the log-likelihood by Newton's method, halving each step until the likelihood does not decrease.
 
+    Near the maximum, where rounding hides the change of the likelihood, a smaller derivative counts too.
+
     `log_probs` is (K, n), `observed` and `w` are (n,). Returns the exponent, and the first and negative second
     derivatives (n,) of the rows there; NaN if it does not converge.
     """
@@ -169,12 +171,13 @@ def _maximize_likelihood(log_probs: Array, observed: Array, w: Array) -> tuple[f
         information = float(weighted_sum(w, curvature))
         if information <= 0:
             break
-        step = float(weighted_sum(w, residual)) / information
+        derivative = float(weighted_sum(w, residual))
+        step = derivative / information
         while abs(step) > 1e-12 * max(1.0, abs(beta)):
             trial_residual, trial_curvature, trial_log_likelihood = _evaluate_likelihood(
                 beta + step, log_probs, observed, w
             )
-            if trial_log_likelihood >= log_likelihood:
+            if trial_log_likelihood >= log_likelihood or abs(weighted_sum(w, trial_residual)) < abs(derivative):
                 break
             step /= 2
         else:  # the step has become too small to change β

@@ -180,10 +180,10 @@ def _verdict(forms: Forms) -> Iterator[str]:
     has_doubts = bool(excluded or among["unexamined"] or is_untestable)
     if verdict["excludes_ideal"] != excluded or verdict["unexamined_groups"] != len(among["unexamined"]):
         yield "the doubts in the verdict and in the sections"
-    is_inconclusive = state == "no evidence" and has_doubts
+    if state in ("no evidence", "inconclusive") and (state == "inconclusive") != has_doubts:
+        yield f"the state {state} with doubts: {has_doubts}"
     units = "clusters" if forms.data["clusters"] is not None else "rows"
     opening = OPENINGS.get(state, f"Too few {units} to judge:" if state == "too few rows" else f"{state.capitalize()}:")
-    opening = "Inconclusive:" if is_inconclusive else opening
     if verdict["rejected"] and state != "miscalibrated":
         opening = state if not re.search(f"slightly {state}", forms.headline, re.IGNORECASE) else f"slightly {state}"
         opening = opening.capitalize()
@@ -203,14 +203,13 @@ def _verdict(forms: Forms) -> Iterator[str]:
     value = "inconclusive" if has_doubts and value == "not detected" else value
     if not line.value.startswith(value):
         yield f"the summary says {line.value}, not {value}"
-    is_good = state == "no evidence" and not has_doubts
+    is_good = state == "no evidence"
     tone = "bad" if verdict["rejected"] else "good" if is_good else "plain"
     if line.tone != tone or forms.role != {"plain": "sentence"}.get(tone, tone):
         yield f"the tones {line.tone} and {forms.role} are not {tone}"
-    badge = "inconclusive" if is_inconclusive else state
-    if f'<header class="{tone}">' not in forms.page or f'<span class="badge">{badge}</span>' not in forms.page:
-        yield f"the head of the page is not {tone}, {badge}"
-    if not forms.citation.endswith(f"; verdict: {'inconclusive' if is_inconclusive else state}."):
+    if f'<header class="{tone}">' not in forms.page or f'<span class="badge">{state}</span>' not in forms.page:
+        yield f"the head of the page is not {tone}, {state}"
+    if not forms.citation.endswith(f"; verdict: {state}."):
         yield f"the citation says {forms.citation}"
     if (forms.exit_code == 1) != (verdict["rejected"] is True) or (
         verdict["rejected"] is None and forms.exit_code != 2

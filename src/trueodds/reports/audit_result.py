@@ -96,13 +96,16 @@ class AuditResult(Section):
 
         If the family-wise test rejects, or if an outcome of predicted probability 0 was observed, it is the direction:
         a reversed ranking, else the level, else the spread, and `miscalibrated` if the data show none of them.
-        Otherwise it is `no evidence`, `too few rows`, or `not tested` if no p-value could have been small enough.
+        Otherwise it is `no evidence`, `inconclusive` if other facts leave it open, `too few rows`, or `not tested` if
+        no p-value could have been small enough.
         """
         if self.data.true_class_zeros > 0 or self.verdict.is_test_significant:
             return "reversed" if self.spread == "reversed" else self.level or self.spread or "miscalibrated"
         if not self.verdict.is_testable:
             return "not tested"
-        return "too few rows" if self.data.n_units < MIN_ROWS_FOR_VERDICT else "no evidence"
+        if self.data.n_units < MIN_ROWS_FOR_VERDICT:
+            return "too few rows"
+        return "inconclusive" if self.has_doubts else "no evidence"
 
     @property
     def min_z(self) -> float:
@@ -223,16 +226,6 @@ class AuditResult(Section):
         The interval of a standard measure excludes its ideal value, or groups were not examined or could not be tested.
         """
         return bool(self.verdict.excludes_ideal or self.verdict.unexamined_groups or self.has_untestable_groups)
-
-    @property
-    def is_inconclusive(self) -> bool:
-        """Whether calibration is not rejected, but other facts leave it open."""
-        return self.verdict.state == "no evidence" and self.has_doubts
-
-    @property
-    def conclusion(self) -> str:
-        """The state of the verdict in a few words, or `inconclusive`."""
-        return "inconclusive" if self.is_inconclusive else self.verdict.state
 
     @property
     def recalibrates_sample(self) -> bool:

@@ -68,7 +68,7 @@ def cite_audit(audit: AuditResult) -> str:
     """Return a text that cites the audit: program, version, seed, data and fingerprint of the rows."""
     rows = f"Calibration audit of {audit.data.source} ({format_count(audit.data.n, 'row')})"
     program = f"trueodds {audit.version}"
-    return "; ".join([rows, program, *_describe_origin(audit), f"verdict: {audit.conclusion}"]) + "."
+    return "; ".join([rows, program, *_describe_origin(audit), f"verdict: {audit.verdict.state}"]) + "."
 
 
 def _describe_origin(audit: AuditResult) -> list[str]:

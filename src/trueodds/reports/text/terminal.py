@@ -106,7 +106,7 @@ def report_tables(audit: AuditResult) -> list[Table]:
 
 def _format_verdict(audit: AuditResult, width: int, paint: TextStyle) -> str:
     """Format the headline of the verdict in the color of its state, and its details below."""
-    role = "good" if audit.conclusion == "no evidence" else "bad" if audit.verdict.rejected else "sentence"
+    role = "good" if audit.verdict.state == "no evidence" else "bad" if audit.verdict.rejected else "sentence"
     headline = [paint(line, role) for line in _wrap(audit.verdict.sentence, width)]
     return "\n".join(headline + _wrap(audit.verdict.details, width))
 

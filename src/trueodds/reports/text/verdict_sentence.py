@@ -48,7 +48,7 @@ _WORDS = {"no evidence": "No evidence of miscalibration", "miscalibrated": "Misc
 def judge(audit: AuditResult) -> AuditResult:
     """Return an audit with the state, the evidence and the sentences of its verdict, from its other sections."""
     state, spread = audit.state, audit.spread
-    rejected = None if state == "not tested" else state not in ("no evidence", "too few rows")
+    rejected = None if state == "not tested" else state not in ("no evidence", "inconclusive", "too few rows")
     reason = _describe_evidence(audit)
     audit = replace(audit, verdict=replace(audit.verdict, state=state, spread=spread, rejected=rejected, reason=reason))
     verdict = replace(audit.verdict, sentence=verdict_sentence(audit), details=verdict_details(audit))
@@ -173,8 +173,6 @@ def _shorter_calibration_sentences(audit: AuditResult) -> list[_Wording]:
 
 
 def _opening_words(audit: AuditResult) -> str:
-    if audit.is_inconclusive:
-        return "Inconclusive"
     state = audit.verdict.state
     if state == "too few rows":
         return f"Too few {'rows' if audit.data.clusters is None else 'clusters'} to judge"

@@ -5,6 +5,7 @@ Saved tallies and calibrators are recognized among them.
 
 from __future__ import annotations
 
+import filecmp
 import glob
 import importlib
 import os
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from hashlib import blake2b
 from math import isfinite
 from operator import add
 from pathlib import Path
@@ -39,6 +41,7 @@ _METHOD_KEYWORD_OF_COMMAND = {
 }
 
 
+MIN_COPY_BYTES = 4096  # size from which files of the same content are copies; small parts may be equal by chance
 BLAS_BUFFER_BYTES = 2**25  # memory that OpenBLAS allocates for each thread at its first use
 
 
@@ -298,14 +301,31 @@ def refuse_calibrators(files: Sequence[str]) -> None:
 
 
 def refuse_repeated(files: Sequence[str]) -> None:
-    """Raise an error for a file that is given twice, whose rows would count twice."""
+    """Raise an error for a file that is given twice, or with a copy of it, whose rows would count twice."""
+    paths = [path for file in files for path in matching_paths(os.path.expanduser(file))]
     real_paths: set[str] = set()
-    for file in files:
-        for path in matching_paths(os.path.expanduser(file)):
-            if (real_path := os.path.realpath(path)) in real_paths:
-                problem = "A file is given twice, so its rows would count twice."
-                raise InputError("TO603", problem, path, "Name it once.")
-            real_paths.add(real_path)
+    for path in paths:
+        if (real_path := os.path.realpath(path)) in real_paths:
+            problem = "A file is given twice, so its rows would count twice."
+            raise InputError("TO603", problem, path, "Name it once.")
+        real_paths.add(real_path)
+    sizes = {path: os.path.getsize(path) for path in paths if os.path.isfile(path)}
+    n_of_size = Counter(size for size in sizes.values() if size >= MIN_COPY_BYTES)
+    path_by_ends: dict[bytes, str] = {}
+    for path in (path for path, size in sizes.items() if n_of_size[size] > 1):
+        other = path_by_ends.setdefault(_digest_of_ends(path, sizes[path]), path)
+        if other != path and filecmp.cmp(path, other, shallow=False):
+            problem = "Two files have the same content, so their rows would count twice."
+            raise InputError("TO603", problem, f"{other} and {path}", "Name one of them.")
+
+
+def _digest_of_ends(path: str, size: int) -> bytes:
+    """Return a digest of the size, the first and the last bytes of a file, which hardly any but copies share."""
+    with open(path, "rb") as content:
+        ends = content.read(MIN_COPY_BYTES)
+        content.seek(size - MIN_COPY_BYTES)
+        ends += content.read()
+    return blake2b(size.to_bytes(8, "little") + ends).digest()
 
 
 def matching_paths(path: str) -> list[str]:

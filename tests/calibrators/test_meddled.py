@@ -47,10 +47,10 @@ def shortened(document, path):
     return new
 
 
-def harmless(document, P):
+def harmless(document, P, columns):
     """Refused with a code, or a map whose rows are probabilities."""
     try:
-        q = calibrator_from_dict(document).predict_proba(P)
+        q = calibrator_from_dict(document).predict_proba(P, **columns)
     except InputError as refused:
         return refused.code.startswith("TO5")
     return np.isfinite(q).all() and (q >= 0).all() and bool(np.abs(q.sum(axis=1) - 1).max() < 1e-9)
@@ -66,10 +66,14 @@ def test_a_file_that_was_meddled_with_is_refused_or_harmless(name, k):
         return
     P, y = draw_predictions(80, k, 1.5, 0)
     settings = {"priors": tuple(np.arange(1, k + 1) / np.arange(1, k + 1).sum())} if name == "prior_shift" else {}
-    document = json.loads(json.dumps(fit(CALIBRATORS.make(name, settings), Predictions(y, P)).to_dict()))
+    site = np.where(np.arange(80) < 40, "a", "b") if CALIBRATORS.load(name).example_columns else None
+    settings |= {} if site is None else {"confirm": False}
+    preds = Predictions(y, P, group={} if site is None else {"site": site})
+    document = json.loads(json.dumps(fit(CALIBRATORS.make(name, settings), preds).to_dict()))
     probe = np.concatenate([P[:20], np.eye(k)])
+    columns = {} if site is None else {"group": {"site": site[30 : 50 + k]}}
     for path in leaves(document["parameters"]):
         full_path = ("parameters", *path)
         for value in HOSTILE:
-            assert harmless(changed(document, full_path, value), probe), (full_path, value)
-        assert harmless(shortened(document, full_path), probe), full_path
+            assert harmless(changed(document, full_path, value), probe, columns), (full_path, value)
+        assert harmless(shortened(document, full_path), probe, columns), full_path

@@ -46,7 +46,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def shell(command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    return subprocess.run(["sh", "-c", command], capture_output=True, encoding="utf-8", check=False)
 
 
 def test_the_script_for_cron_prints_on_an_alarm_or_error_only(case: str) -> None:

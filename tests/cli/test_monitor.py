@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -418,3 +419,13 @@ def test_repeated_ids_and_clusters_are_found_across_batches(
         assert not state.exists()
     frame.to_csv(path, index=False)
     assert run("monitor", path, "--state", state, *FIRST, "--cluster", "key").exit_code == 1  # an alarm
+
+
+def test_a_copy_of_a_file_is_refused_because_its_rows_would_count_twice(run: Run, table: Path, state: Path) -> None:
+    copy = table.with_name("copy.parquet")
+    shutil.copy(table, copy)
+    done = run("monitor", table, copy, "--state", state, *FIRST, "--as-of", AS_OF)
+    assert done.exit_code == 2
+    assert "error TO603" in done.stderr
+    assert "have the same content" in done.stderr
+    assert not state.exists()

@@ -282,17 +282,3 @@ def test_a_file_given_twice_is_refused_because_its_rows_would_count_twice(run: R
         assert error["code"] == "TO603"
         assert error["problem"] == "A file is given twice, so its rows would count twice."
     assert run("compare", good, good, "--names", "a,b", "--interval", "none").exit_code == 0  # two models
-
-
-def test_a_copy_of_a_file_is_refused_because_its_rows_would_count_twice(run: Run, folder: Path) -> None:
-    rows = "".join(f"{i % 2},0.{10 + i % 80}\n" for i in range(2000))
-    for name in ("first", "copy"):
-        (folder / f"{name}.csv").write_text(f"label,p_1\n{rows}", encoding="utf-8")
-        (folder / f"small {name}.csv").write_text("label,p_1\n1,0.5\n", encoding="utf-8")
-    for words in (("audit", folder / "first.csv", folder / "copy.csv"), ("measure", folder / "[fc]*.csv")):
-        error = labelled(run(*words).stderr)
-        assert error["code"] == "TO603"
-        assert error["problem"] == "Two files have the same content, so their rows would count twice."
-        assert error["fix"] == "Name one of them."
-    assert run("measure", folder / "small*.csv", "--interval", "none").exit_code == 0  # parts of a row may be equal
-    assert run("compare", folder / "first.csv", folder / "copy.csv", "--interval", "none").exit_code == 0  # two models

@@ -14,7 +14,7 @@ import click
 from trueodds.cli import output
 from trueodds.cli.gate_values import GATE_FAILED
 from trueodds.cli.messages import spell_options
-from trueodds.cli.open_data import is_tally, matching_paths, names_of_files, open_data, refuse_repeated
+from trueodds.cli.open_data import is_tally, matching_paths, names_of_files, open_data, refuse_copies, refuse_repeated
 from trueodds.cli.options import COLUMN_KEYWORDS, FRACTION, JSON, data_options, pop_columns
 from trueodds.cli.record_options import has_record_options
 from trueodds.cli.settings import FunctionCommand, parse_value, read_parameters
@@ -156,6 +156,7 @@ def _update(
     if tallies := [file for file in files if is_tally(file)]:
         fix = "Name files of predictions; the state of a monitor is a sum already."
         raise InputError("TO603", "A monitor cannot read tallies, which have no times.", tallies[0], fix)
+    refuse_copies(files)
     time = columns["time"]
     # The columns of times and clusters are read as groups, which may have any type and are the same in all batches.
     extra = [name for name in (time, columns.get("cluster")) if name is not None]

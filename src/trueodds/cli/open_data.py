@@ -301,15 +301,18 @@ def refuse_calibrators(files: Sequence[str]) -> None:
 
 
 def refuse_repeated(files: Sequence[str]) -> None:
-    """Raise an error for a file that is given twice, or with a copy of it, whose rows would count twice."""
-    paths = [path for file in files for path in matching_paths(os.path.expanduser(file))]
+    """Raise an error for a file that is given twice, whose rows would count twice."""
     real_paths: set[str] = set()
-    for path in paths:
+    for path in _all_paths(files):
         if (real_path := os.path.realpath(path)) in real_paths:
             problem = "A file is given twice, so its rows would count twice."
             raise InputError("TO603", problem, path, "Name it once.")
         real_paths.add(real_path)
-    sizes = {path: os.path.getsize(path) for path in paths if os.path.isfile(path)}
+
+
+def refuse_copies(files: Sequence[str]) -> None:
+    """Raise an error for a copy of a file, whose rows would count twice; other commands note copied rows."""
+    sizes = {path: os.path.getsize(path) for path in _all_paths(files) if os.path.isfile(path)}
     n_of_size = Counter(size for size in sizes.values() if size >= MIN_COPY_BYTES)
     path_by_ends: dict[bytes, str] = {}
     for path in (path for path, size in sizes.items() if n_of_size[size] > 1):
@@ -317,6 +320,10 @@ def refuse_repeated(files: Sequence[str]) -> None:
         if other != path and filecmp.cmp(path, other, shallow=False):
             problem = "Two files have the same content, so their rows would count twice."
             raise InputError("TO603", problem, f"{other} and {path}", "Name one of them.")
+
+
+def _all_paths(files: Sequence[str]) -> list[str]:
+    return [path for file in files for path in matching_paths(os.path.expanduser(file))]
 
 
 def _digest_of_ends(path: str, size: int) -> bytes:

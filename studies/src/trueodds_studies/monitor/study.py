@@ -41,7 +41,7 @@ class Plan:
     streams: int = 1000  # per design of calibrated predictions
     cohorts: int = 200  # of these
     sizes: tuple[int, ...] = (1, 2, 3, 5, 50, 5000)
-    few_streams: int = 300  # per design with the largest cohorts or ten classes
+    few_streams: int = 1000  # per design with the largest cohorts or ten classes
     drifting: int = 150  # streams per drift
     rows: int = 2000  # per cohort of a drift
     changes: tuple[int, ...] = (20, 150)

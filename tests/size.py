@@ -24,14 +24,14 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 493,
-    "lines of code": 72_029,
-    "lines of docstrings": 24_560,
+    "lines of code": 72_043,
+    "lines of docstrings": 24_561,
     "modules under 60 lines of code": 84,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 71,
     "functions that convert to or from JSON": 43,
     "names of methods outside their module": 324,
-    "numbers named in capitals": 725,
+    "numbers named in capitals": 726,
     "functions entered by measure without an interval": 152,
     "files entered by measure without an interval": 37,
     "functions entered by measure with an interval": 307,

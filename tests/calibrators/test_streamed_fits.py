@@ -243,6 +243,7 @@ def test_a_baseline_is_named_as_in_memory():
     the_same(a, b)
 
 
+@pytest.mark.slow
 def test_confidence_is_a_pair_of_classes():
     rng = np.random.default_rng(3)
     c = rng.uniform(0.3, 1, N)

@@ -18,7 +18,6 @@ from trueodds import InputError, Predictions
 from trueodds.cli import main
 from trueodds.data.concatenate import concatenate
 from trueodds.io.read import read_unlabeled
-from trueodds.torch import TorchTally
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -127,6 +126,8 @@ def test_every_calibrator_refuses_a_row_without_a_label(name: str) -> None:
 
 def test_scikit_learn_classes_and_tensors_refuse_a_missing_label() -> None:
     torch = pytest.importorskip("torch")
+    from trueodds.torch import TorchTally
+
     with pytest.raises(InputError, match="TO103"):
         to.calibrators.Platt().fit(P, SOME)
     with pytest.raises(InputError, match=r"TO10[35]|TO114"):

@@ -38,9 +38,18 @@ SCORES: Mapping[str, Callable[[Rng, int], Array]] = {
 
 
 def within_margin(p: Array, rng: Rng) -> Array:
-    """Probabilities whose odds are wrong by up to 5 %, differently in every row, but in one direction."""
+    """Probabilities whose odds are wrong by up to 5 %, differently in every row, but in one direction.
+
+    Of several classes, one is wrong, and the others share the rest as before, so that their odds change by less.
+    """
     sides = 1 if rng.random() < 0.5 else -1
-    return np.asarray(expit(logit(p) + sides * MARGIN * np.sqrt(rng.random(p.shape))))
+    if p.ndim == 1:
+        return np.asarray(expit(logit(p) + sides * MARGIN * np.sqrt(rng.random(p.shape))))
+    k = int(rng.integers(p.shape[1]))
+    of_class = within_margin(p[:, k], rng)
+    truth = p * ((1 - of_class) / (1 - p[:, k]))[:, None]
+    truth[:, k] = of_class
+    return truth
 
 
 def draw_labels(P: Array, rng: Rng) -> Array:

@@ -170,7 +170,7 @@ def _calibrated_cells(plan: Plan) -> list[CalibratedCell]:
         for rows in plan.sizes
         for scores in SCORES
         for error in ("none", "within the margin")
-        if scores != "ten classes" or (rows in (5, 50) and error == "none")
+        if scores != "ten classes" or rows in (5, 50)
     ]
     return [cell for cell in cells if cell.rows <= 50 or cell.scores == "13 %"]
 

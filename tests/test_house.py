@@ -410,3 +410,26 @@ def test_no_two_classes_share_a_name() -> None:
     # The error and its diagram, the result and its diagram have one name in public, each in its own package; so have
     # the callbacks of several libraries, each in the module named for its library.
     assert {name for name, where in files.items() if len(where) > 1} == {"Comparison", "Corp", "CalibrationCallback"}
+
+
+# Libraries that plain `make test` does not install.
+NOT_INSTALLED = ("torch", "trueodds.torch", "torchmetrics", "lightning", "transformers", "keras", "dask", "pyspark")
+
+
+def test_no_test_needs_a_library_that_may_be_absent_before_it_is_looked_for() -> None:
+    """A module that imports one of them at its top calls pytest.importorskip before, or no test of it can run."""
+    found = []
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        for statement in ast.parse(file.read_text(encoding="utf-8")).body:
+            if "importorskip" in ast.unparse(statement):
+                break
+            names = (
+                [alias.name for alias in getattr(statement, "names", [])] if isinstance(statement, ast.Import) else []
+            )
+            names += [statement.module or ""] if isinstance(statement, ast.ImportFrom) else []
+            found += [
+                f"{file.name}: {name}"
+                for name in names
+                if any(name == library or name.startswith(f"{library}.") for library in NOT_INSTALLED)
+            ]
+    assert found == []

@@ -46,7 +46,7 @@ class Plan:
     rows: int = 2000  # per cohort of a drift
     changes: tuple[int, ...] = (20, 150)
     peer_streams: int = 60  # of them, for the monitors of other packages
-    reports: int = 200  # streams of which the report is read
+    reports: int = 400  # streams of which the report is read
     shuffles: int = 100  # of the Adult data
     seed: int = 0
 

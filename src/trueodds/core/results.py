@@ -76,6 +76,23 @@ class Result(JsonObject):
         return result_html(self.describe(), self.notes)
 
 
+class NumberResult(Result):
+    """A result that is one number: `float` returns its value, and a format specification applies to it.
+
+    >>> f"{Estimate('ece', 'confidence', 0.0414, 100):.3f}"
+    '0.041'
+    """
+
+    __slots__ = ()
+    value: float
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec) if spec else str(self)
+
+
 @dataclass(frozen=True, slots=True)
 class Interval(JsonObject):
     """A confidence interval with its level and the method that computed it.
@@ -168,15 +185,6 @@ class Coefficient:
 COX_COEFFICIENTS = {"in_the_large": "in-the-large", "intercept": "joint", "slope": "joint"}
 
 
-def format_as_number(result: Estimate | Verdict, spec: str) -> str:
-    """Format the number of a result, `float(result)`; without a specification, the result as `str` shows it.
-
-    >>> f"{Estimate('ece', 'confidence', 0.0414, 100):.3f}"
-    '0.041'
-    """
-    return format(float(result), spec) if spec else str(result)
-
-
 def interval_cells(interval: Interval | None) -> dict[str, float | None]:
     """Return the ends of an interval as the cells of a table."""
     return {"low": None if interval is None else interval.low, "high": None if interval is None else interval.high}
@@ -221,7 +229,7 @@ def _is_nan(x: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Estimate(Result):
+class Estimate(NumberResult):
     """An estimated error or score, with its interval, its noise floor and the settings used.
 
     Attributes
@@ -264,12 +272,6 @@ class Estimate(Result):
 
     def __post_init__(self) -> None:
         drop_undefined(self, "value", ("noise_floor", "debiased"))
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __format__(self, spec: str) -> str:
-        return format_as_number(self, spec)
 
     def frame(self) -> Any:
         """Return the estimate as a data frame of one row.
@@ -370,7 +372,7 @@ class Verdict(Result):
         )
 
     def __format__(self, spec: str) -> str:
-        return format_as_number(self, spec)
+        return format(float(self), spec) if spec else str(self)
 
     @property
     def value(self) -> float:

@@ -12,6 +12,7 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.results import Coefficient
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import variance_of_sum
 from trueodds.estimators.base import MIN_GROUP_EXPECTED, CellStatistic, Estimator, require_one_score
 from trueodds.lenses.view import View
 
@@ -64,9 +65,7 @@ class _StatisticOfTotals(Estimator):
         """Standard error of Σwy: at least that of independent rows of a calibrated model; NaN with one cluster."""
         variance = float(view.sums("wwv").sum())
         if cluster is not None:
-            sums = np.bincount(np.unique(cluster, return_inverse=True)[1].reshape(-1), view.w * (view.y - view.p))
-            n = len(sums)
-            variance = max(variance, float(sums @ sums) * n / (n - 1)) if n > 1 else math.nan
+            variance = float(np.maximum(variance, variance_of_sum(view.w * (view.y - view.p), cluster)))
         return math.sqrt(variance)
 
     def parts(self, view: View) -> dict[str, float]:

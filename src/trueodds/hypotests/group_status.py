@@ -15,6 +15,7 @@ from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import NonNegative, Range, check
 from trueodds.core.typing import Array
+from trueodds.core.weighted_sum import variance_of_sum
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
@@ -403,17 +404,16 @@ def prediction_direction(view: View, cluster: Array | None, level: float) -> str
     'under'
     >>> prediction_direction(View(p=[0.2] * 100, y=[1] * 25 + [0] * 75), None, 0.95)
     """
+    residual = view.w * (view.y - view.p)
+    gap = float(residual.sum() / view.total)
     if cluster is None:
-        gap = float((view.w * (view.y - view.p)).sum() / view.total)
         variance = max(view.sums("wwr").sum(), view.sums("wwv").sum())
         interval = normal_interval(gap, math.sqrt(variance) / view.total, level)
     else:
-        totals = np.bincount(np.unique(cluster, return_inverse=True)[1], view.w * (view.y - view.p))
-        n = len(totals)
+        n = len(np.unique(cluster))
         if n < 2:
             return None
-        error = math.sqrt((totals**2).sum() * n / (n - 1)) / view.total
-        interval = t_interval(float(totals.sum() / view.total), error, n - 1, level)
+        interval = t_interval(gap, math.sqrt(variance_of_sum(residual, cluster)) / view.total, n - 1, level)
     return "under" if interval.low > 0 else "over" if interval.high < 0 else None
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.printable import to_printable
-from trueodds.core.results import Interval, Result, drop_undefined, interval_cells, one_row_frame
+from trueodds.core.results import Interval, NumberResult, drop_undefined, interval_cells, one_row_frame
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.costs import TIE_TOLERANCE
@@ -32,7 +32,7 @@ _LABEL_METRICS = ("accuracy", *RATIOS)  # metrics of predicted classes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Expectation(Result):
+class Expectation(NumberResult):
     """The expected performance of predictions, if their probabilities are calibrated.
 
     Attributes
@@ -75,12 +75,6 @@ class Expectation(Result):
 
     def __post_init__(self) -> None:
         drop_undefined(self, "value")
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __format__(self, spec: str) -> str:
-        return format(float(self), spec) if spec else str(self)
 
     @property
     def rests_on_calibration(self) -> bool:

@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
-from trueodds.core.results import Interval, Result
+from trueodds.core.results import Interval, NumberResult
 from trueodds.core.settings import Probability, check
 from trueodds.core.table import to_data_frame
 from trueodds.resampling.few_labels.powered_mean import labels_for_half_width
@@ -37,7 +37,7 @@ class LabelsAlone(JsonObject):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PredictionPoweredMean(Result):
+class PredictionPoweredMean(NumberResult):
     """A mean, or a difference of two means, from few labels and the scores of a judge for all rows.
 
     Attributes
@@ -89,12 +89,6 @@ class PredictionPoweredMean(Result):
     variances: tuple[float, float]
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __format__(self, spec: str) -> str:
-        return format(float(self), spec) if spec else str(self)
 
     def labels_needed(self, half_width: float) -> int:
         """Return the number of labels for an interval of ± `half_width`, with as many rows and a judge as good.

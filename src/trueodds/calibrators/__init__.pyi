@@ -178,13 +178,13 @@ class Multicalibrated(Calibrator):
     def __init__(
         self,
         *,
-        features: Any = ...,
         columns: Any = ...,
         crossings: Any = ...,
         confirm: Any = ...,
         alpha: Any = ...,
         min_prob: Any = ...,
         rng: Any = ...,
+        features: Any = ...,
         classes: Any = ...,
         logits: Any = ...,
     ) -> None: ...

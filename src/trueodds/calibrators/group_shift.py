@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Annotated, Any, ClassVar
@@ -99,12 +100,8 @@ class GroupShiftMap(CalibrationMap):
             raise invalid_value_error("classes", "two names", k)
 
 
-class GroupShiftSpec(CalibratorSpec):
-    r"""Shift of the log odds by group: an overall shift, and shrunken terms of every group column and crossing.
-
-    For two classes, and predictions with `group=`. It corrects groups whose probabilities are too high or too low on
-    average. The terms are kept only if held-out rows confirm that they improve on the overall shift alone. The ranking
-    of people in different groups changes; within a group it stays.
+class GroupRepairSpec(CalibratorSpec):
+    """Base class of calibrators that repair groups, which are confirmed against an overall shift.
 
     Parameters
     ----------
@@ -122,6 +119,39 @@ class GroupShiftSpec(CalibratorSpec):
         known (`Predictions.from_logits`), the default applies to exact zeros only. The fitted map has no such limit.
     rng : int or numpy.random.Generator, default=0
         Seed of the folds and redraws of the confirmation.
+    """
+
+    two_classes = True
+    candidate = False
+    takes_logs = True
+    example_columns = "site"
+    columns: Annotated[str | Sequence[str] | None, CHECKED_BY_CLASS] = None
+    crossings: bool | Annotated[int, Range(0)] = False
+    confirm: bool = True
+    alpha: Level = 0.05
+    min_prob: MinProb = MIN_PROB
+    rng: Seed | np.random.Generator = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "columns", check_column_names("columns", self.columns))
+
+    def fit(self, P: Any, Y: Array, w: Array) -> CalibrationMap:
+        return self.fit_with_report(P, Y, w)[0]
+
+    @abstractmethod
+    def fit_with_report(
+        self, P: Any, Y: Array, w: Array, cluster: Array | None = None, *, trained_on_rows: bool = False
+    ) -> tuple[CalibrationMap, GroupRepair | None]:
+        """Fit the map, and confirm its repair unless the model was trained on these rows."""
+
+
+class GroupShiftSpec(GroupRepairSpec):
+    r"""Shift of the log odds by group: an overall shift, and shrunken terms of every group column and crossing.
+
+    For two classes, and predictions with `group=`. It corrects groups whose probabilities are too high or too low on
+    average. The terms are kept only if held-out rows confirm that they improve on the overall shift alone. The ranking
+    of people in different groups changes; within a group it stays.
 
     See Also
     --------
@@ -164,26 +194,9 @@ class GroupShiftSpec(CalibratorSpec):
     """
 
     name, map_type = "group_shift", GroupShiftMap
-    two_classes = True
-    candidate = False
-    takes_logs = True
-    example_columns = "site"
-    columns: Annotated[str | Sequence[str] | None, CHECKED_BY_CLASS] = None
-    crossings: bool | Annotated[int, Range(0)] = False
-    confirm: bool = True
-    alpha: Level = 0.05
-    min_prob: MinProb = MIN_PROB
-    rng: Seed | np.random.Generator = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "columns", check_column_names("columns", self.columns))
 
     def with_columns(self, P: Any, preds: Predictions) -> RowsWithColumns:
         return RowsWithColumns(P, group_columns(preds.group, self.columns))
-
-    def fit(self, P: Any, Y: Array, w: Array) -> GroupShiftMap:
-        return self.fit_with_report(P, Y, w)[0]
 
     def fit_with_report(
         self, P: Any, Y: Array, w: Array, cluster: Array | None = None, *, trained_on_rows: bool = False

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.special import expit, log_expit
 
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, log_ratio, to_logs
+from trueodds.calibrators._glm.log_probabilities import log_ratio, to_logs
 from trueodds.calibrators._groups.confirmation import Grouping, GroupRepair, confirm_repair, refuse_identifiers
 from trueodds.calibrators._groups.feature_bins import (
     FeatureBins,
@@ -20,9 +20,10 @@ from trueodds.calibrators._groups.feature_bins import (
 from trueodds.calibrators._groups.histogram_trees import BinnedRows, BoostedTree, boost, fit_tree, predict_trees
 from trueodds.calibrators._groups.rows_with_columns import RowsWithColumns, find_levels, select_columns, split_columns
 from trueodds.calibrators._groups.shrunken_shifts import BinaryRows, fit_shifts
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.cross_validation import stratified_folds, stratified_holdout
 from trueodds.calibrators.group_shift import (
+    GroupRepairSpec,
     GroupShiftMap,
     check_column_names,
     find_groupings,
@@ -33,7 +34,7 @@ from trueodds.calibrators.group_shift import (
 from trueodds.calibrators.saved_parameters import invalid_value_error
 from trueodds.core.errors import InputError
 from trueodds.core.rng import as_generator
-from trueodds.core.settings import CHECKED_BY_CLASS, Level, Range, Seed
+from trueodds.core.settings import CHECKED_BY_CLASS
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
@@ -81,7 +82,7 @@ class MulticalibratedMap(CalibrationMap):
                 raise invalid_value_error("feature", f"a number below {len(self.features)}", len(tree.splits))
 
 
-class MulticalibratedSpec(CalibratorSpec, eq=False):
+class MulticalibratedSpec(GroupRepairSpec, eq=False):
     r"""Multicalibration by boosting: corrects groups, features and the score, wherever held-out rows gain.
 
     For two classes. Small trees on the group columns, the `features` and the log odds of the input correct subgroups
@@ -92,20 +93,9 @@ class MulticalibratedSpec(CalibratorSpec, eq=False):
     features : data frame or mapping of name to array-like, optional
         Features of the rows: numbers, of which NaN are missing and have a bin of their own, or texts, which are
         categories, at most 1,000. Or names of group columns, which are then features.
-    columns : str or sequence of str, optional
-        Names of the group columns to use. By default all of them.
-    crossings : bool or int, default=False
-        How many group columns are combined in the shifts from which boosting starts, as for `group_shift`.
     confirm : bool, default=True
         Whether the repair is used only if it is confirmed; otherwise the overall shift alone is used, or the shifts of
         groups if these are confirmed.
-    alpha : float, default=0.05
-        Significance level of the confirmation.
-    min_prob : float, default=1e-12
-        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
-        known (`Predictions.from_logits`), the default applies to exact zeros only. The fitted map has no such limit.
-    rng : int or numpy.random.Generator, default=0
-        Seed of the folds and redraws.
 
     See Also
     --------
@@ -138,22 +128,11 @@ class MulticalibratedSpec(CalibratorSpec, eq=False):
     """
 
     name, map_type = "multicalibrated", MulticalibratedMap
-    two_classes = True
-    candidate = False
-    takes_logs = True
-    example_columns = "site"
     exemptions = dict.fromkeys(("row order", "weights", "class order"), "folds are drawn in the order of the rows")
     features: Annotated[Any, CHECKED_BY_CLASS] = None
-    columns: Annotated[str | Sequence[str] | None, CHECKED_BY_CLASS] = None
-    crossings: bool | Annotated[int, Range(0)] = False
-    confirm: bool = True
-    alpha: Level = 0.05
-    min_prob: MinProb = MIN_PROB
-    rng: Seed | np.random.Generator = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "columns", check_column_names("columns", self.columns))
         self._feature_names()
 
     def settings(self) -> dict[str, Any]:
@@ -177,9 +156,6 @@ class MulticalibratedSpec(CalibratorSpec, eq=False):
             fix = "Rename one of them, or leave it out of features: groups are features too."
             raise InputError("TO518", "A feature has the name of a group column.", clash[0], fix)
         return RowsWithColumns(P, groups | features)
-
-    def fit(self, P: Any, Y: Array, w: Array) -> MulticalibratedMap:
-        return self.fit_with_report(P, Y, w)[0]
 
     def fit_with_report(
         self, P: Any, Y: Array, w: Array, cluster: Array | None = None, *, trained_on_rows: bool = False

@@ -88,6 +88,23 @@ def test_new_groups_keep_the_overall_shift_and_the_terms_that_are_known():
     assert logit(q[1]) == pytest.approx(logit(0.3) + fitted.m)
 
 
+def test_rows_with_unknown_groups_or_categories_have_a_note() -> None:
+    """Of four rows, two have a new site; of these one, and another row, have an unknown color."""
+    rng = np.random.default_rng(0)
+    site, color = rng.choice(["a", "b"], 600), rng.choice(["red", "blue"], 600)
+    y = rng.random(600) < np.where(color == "red", 0.8, 0.2)
+    preds = to.Predictions(y, np.full(600, 0.5), group={"site": site})
+    new = to.Predictions([0, 1, 0, 1], [0.5] * 4, group={"site": ["a", "b", "c", "d"]})
+    shifted = to.fit(preds, "group_shift", confirm=False).recalibrate(new)
+    assert [note.text[:11] for note in shifted.notes if note.code == "TN550"] == ["2 of 4 rows"]
+    boosted = to.fit(preds, "multicalibrated", features={"color": color}, confirm=False)
+    notes = boosted.recalibrate(new, features={"color": ["red", "green", "green", "red"]}).notes
+    assert boosted.calibration_map.trees
+    assert [note.text[:11] for note in notes if note.code == "TN550"] == ["3 of 4 rows"]
+    known = to.fit(preds, "group_shift", confirm=False).recalibrate(preds)
+    assert "TN550" not in [note.code for note in known.notes]
+
+
 def test_the_order_of_rows_and_the_names_of_groups_change_nothing():
     preds = draw(1500, 6, -1, 0.5)
     order = np.random.default_rng(3).permutation(1500)

@@ -49,3 +49,12 @@ def test_apply_finds_the_columns_of_the_fit_by_their_names(workdir, method):
     refused = ran("apply", "cal.json", "plain.csv", "--probs", "risk", "--out", "new.csv")
     assert refused.exit_code == 2
     assert "site" in refused.output
+
+
+def test_rows_of_groups_that_the_fit_did_not_have_are_counted(workdir):
+    assert ran(*FIT, "--method", "group_shift", "--set", "confirm=false").exit_code == 0
+    (workdir / "new.csv").write_text("risk,site\n0.5,a\n0.5,c\n0.5,d\n", encoding="utf-8")
+    applied = ran("apply", "cal.json", "new.csv", "--probs", "risk", "--out", "out.csv")
+    assert "[TN550] 2 of 3 rows have a group or category that the fit did not have." in applied.output
+    known = ran("apply", "cal.json", "rows.csv", "--probs", "risk", "--out", "out.csv")
+    assert "TN550" not in known.output

@@ -71,6 +71,10 @@ class CalibrationMap(MapTraits, Saved, ABC):
     def apply(self, P: Any) -> Array:
         """Recalibrate the rows of P (n, K); float64, rows sum to 1 (the identity leaves them as they are)."""
 
+    def count_unknown(self, columns: Mapping[str, Array]) -> int:
+        """Number of rows with a group or category that the fit did not have, by the columns that the map needs."""
+        return 0
+
     def interval(self, P: Any) -> tuple[Array, Array] | None:
         """Lower and upper ends (n, K) of each recalibrated probability, or None if the map has no intervals."""
         return None

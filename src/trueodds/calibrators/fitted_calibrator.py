@@ -270,8 +270,8 @@ class FittedCalibrator(Result):
         Returns
         -------
         Predictions
-            The rows with recalibrated probabilities, in one column per class; a confidence stays a single column. If
-            they are the rows of the fit, in the same order, they have note TN164.
+            The rows with recalibrated probabilities, in one column per class; a confidence stays a single column. Notes
+            say that they are the rows of the fit, in the same order (TN164), or have unknown groups (TN550).
 
         Raises
         ------
@@ -290,32 +290,53 @@ class FittedCalibrator(Result):
         preds = resolve_predictions(preds, self.classes)
         Q = self.predict_proba(preds, logits=self.calibration_map.logits, features=features)
         recalibrated = replace_probabilities(preds, Q)
-        for note in self.notes_on_rows(preds):
+        for note in self.notes_on_rows(preds, features):
             recalibrated = add_note(recalibrated, note)
         return recalibrated
 
-    def notes_on_rows(self, preds: Predictions) -> list[Note]:
-        """Return note TN164 if rows are those of the fit, complete and in the same order; without labels they are not.
+    def notes_on_rows(self, preds: Predictions, features: Any = None) -> list[Note]:
+        """Return the notes on rows that are recalibrated: the rows of the fit (TN164), unknown groups (TN550).
+
+        Rows are recognized if they are complete and in the same order; without labels they are not.
 
         Parameters
         ----------
         preds : Predictions
             The rows.
+        features : data frame or mapping of name to array-like, optional
+            As for `predict_proba`.
 
         Returns
         -------
         list of Note
-            The note, or none.
+            The notes.
         """
+        columns = {**preds.group, **check_features(features, preds.n)}
+        notes = self.notes_on_groups(self.count_unknown(columns), preds.n)
         if self.fingerprint is None or preds.labeled is not None:
-            return []
+            return notes
         if BatchFingerprints.from_predictions(preds).single_name != self.fingerprint:
-            return []
+            return notes
         text = (
             f"The calibrator {self.method} was fitted to these rows, so errors are smaller than on new rows."
             " Recalibrate rows that it was not fitted to, or evaluate it by cross_fitted."
         )
-        return [Note("TN164", text)]
+        return [Note("TN164", text), *notes]
+
+    def count_unknown(self, columns: Mapping[str, Array]) -> int:
+        """Number of rows with a group or category that the fit did not have; 0 if a column is missing."""
+        names = self.calibration_map.required_columns
+        return self.calibration_map.count_unknown(columns) if names and set(names) <= set(columns) else 0
+
+    def notes_on_groups(self, n_unknown: int, n: int) -> list[Note]:
+        """Return the note on rows with a group or category that the fit did not have, of n rows."""
+        if not n_unknown:
+            return []
+        text = (
+            f"{n_unknown:,} of {n:,} rows have a group or category that the fit did not have. They get the overall"
+            " shift and the terms that are known."
+        )
+        return [Note("TN550", text)]
 
     def _to_map_input(
         self,

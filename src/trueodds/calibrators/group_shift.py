@@ -41,10 +41,13 @@ class GroupFactor(Saved):
     labels: Annotated[tuple[tuple[str, ...], ...], Texts(nested=True)]  # of each group, one text per column
     shifts: Annotated[Array, Numbers(-_MAX_SHIFT, _MAX_SHIFT)]  # of the log odds, one per group
 
+    def positions_of_rows(self, columns: Mapping[str, Array]) -> Array:
+        """The position of the group of each row, (n,); −1 for a group that is not known."""
+        return find_saved_levels(self.labels, [columns[name] for name in self.columns])
+
     def shifts_of_rows(self, columns: Mapping[str, Array]) -> Array:
         """The shift of each row, (n,); 0 for a group that is not known."""
-        position = find_saved_levels(self.labels, [columns[name] for name in self.columns])
-        return np.append(self.shifts, 0.0)[position]
+        return np.append(self.shifts, 0.0)[self.positions_of_rows(columns)]
 
     def check_saved(self, k: int) -> None:
         if len(self.labels) != len(self.shifts):
@@ -75,6 +78,10 @@ class GroupShiftMap(CalibrationMap):
         for factor in self.factors:
             eta += factor.shifts_of_rows(columns)
         return np.stack([expit(-eta), expit(eta)], axis=1)
+
+    def count_unknown(self, columns: Mapping[str, Array]) -> int:
+        is_unknown = [factor.positions_of_rows(columns) < 0 for factor in self.factors]
+        return int(np.any(is_unknown, axis=0).sum()) if is_unknown else 0
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """A shift of the second class; None with terms of groups, which need columns."""

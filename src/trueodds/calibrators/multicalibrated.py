@@ -67,6 +67,11 @@ class MulticalibratedMap(CalibrationMap):
             eta = eta + predict_trees(self.trees, bin_features(self.features, _log_odds(probabilities), columns))
         return np.stack([expit(-eta), expit(eta)], axis=1)
 
+    def count_unknown(self, columns: Mapping[str, Array]) -> int:
+        is_unknown = [factor.positions_of_rows(columns) < 0 for factor in self.start.factors]
+        is_unknown += [f.bins_of(columns[f.name]) == f.n_bins - 1 for f in self.features[1:] if f.labels]
+        return int(np.any(is_unknown, axis=0).sum()) if is_unknown else 0
+
     def describe(self) -> str:
         """The start, and the number of trees and features."""
         trees = f", {len(self.trees)} trees of {len(self.features) - 1} features" if self.trees else ""

@@ -146,8 +146,12 @@ def _apply_to_table(
         column_suffixes = list(names_of_labels(column_suffixes, classes))
     class_columns = _match_classes(classes, column_suffixes)
 
+    n_unknown = 0
+
     def recalibrate(P: Any, group: Any = None) -> Any:
         """Return the recalibrated probabilities (n, K), in the order of the columns of the file."""
+        nonlocal n_unknown
+        n_unknown += 0 if group is None else calibrator.count_unknown(group)
         settings = {"logits": on_logits, "sum_tolerance": tolerance, "group": group}
         if class_columns is None:
             return calibrator.predict_proba(P, **settings)
@@ -161,7 +165,12 @@ def _apply_to_table(
             source, recalibrate, out, logits=on_logits, percent=scale, progress=report_in_rows(progress)
         )
     scale_notes = [] if scale is None else scale.notes()
-    _print_applied(calibrator, rows_written, out, [*source.notes, *scale_notes, *cell_notes])
+    _print_applied(
+        calibrator,
+        rows_written,
+        out,
+        [*source.notes, *scale_notes, *cell_notes, *calibrator.notes_on_groups(n_unknown, rows_written)],
+    )
     if roles.logits:
         renamed = [f"{old} → {new}" for old, new in zip(roles.probs, output_column_names(roles), strict=True)]
         listed = ", ".join(renamed if len(renamed) <= MAX_LISTED_ITEMS else [*renamed[:2], "…", renamed[-1]])

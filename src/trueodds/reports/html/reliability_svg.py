@@ -10,7 +10,7 @@ from trueodds.core.formatting import format_count, format_share
 
 # Edges of the plot area in the units of the picture, and the lower edge of the histogram below it.
 LEFT, RIGHT, TOP, BOTTOM, HISTOGRAM_BOTTOM = 54.0, 324.0, 10.0, 280.0, 318.0
-WIDTH, HEIGHT = 340, 358
+WIDTH, HEIGHT = 348, 358  # the last tick label, 100 %, is centered at the right end
 _AXIS_LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # upper ends of both axes; the smallest one that fits is used
 _CURVE_SIZE = 40  # width and height of the curve in the row of a table
 _REQUIRED_COLUMNS = ("mean_prediction", "outcome_rate", "n")

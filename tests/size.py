@@ -24,8 +24,8 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 493,
-    "lines of code": 72_043,
-    "lines of docstrings": 24_561,
+    "lines of code": 72_060,
+    "lines of docstrings": 24_562,
     "modules under 60 lines of code": 84,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 71,

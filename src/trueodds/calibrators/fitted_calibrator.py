@@ -312,7 +312,8 @@ class FittedCalibrator(Result):
             The notes.
         """
         columns = {**preds.group, **check_features(features, preds.n)}
-        notes = self.notes_on_groups(self.count_unknown(columns), preds.n)
+        has_columns = set(self.calibration_map.required_columns) <= set(columns)
+        notes = notes_on_groups(self.calibration_map.count_unknown(columns) if has_columns else 0, preds.n)
         if self.fingerprint is None or preds.labeled is not None:
             return notes
         if BatchFingerprints.from_predictions(preds).single_name != self.fingerprint:
@@ -322,21 +323,6 @@ class FittedCalibrator(Result):
             " Recalibrate rows that it was not fitted to, or evaluate it by cross_fitted."
         )
         return [Note("TN164", text), *notes]
-
-    def count_unknown(self, columns: Mapping[str, Array]) -> int:
-        """Number of rows with a group or category that the fit did not have; 0 if a column is missing."""
-        names = self.calibration_map.required_columns
-        return self.calibration_map.count_unknown(columns) if names and set(names) <= set(columns) else 0
-
-    def notes_on_groups(self, n_unknown: int, n: int) -> list[Note]:
-        """Return the note on rows with a group or category that the fit did not have, of n rows."""
-        if not n_unknown:
-            return []
-        text = (
-            f"{n_unknown:,} of {n:,} rows have a group or category that the fit did not have. They get the overall"
-            " shift and the terms that are known."
-        )
-        return [Note("TN550", text)]
 
     def _to_map_input(
         self,
@@ -547,3 +533,14 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
         read_notes(document, "notes"),
         fingerprint=values["fingerprint"],
     )
+
+
+def notes_on_groups(n_unknown: int, n: int) -> list[Note]:
+    """Return the note on rows with a group or category that the fit did not have, of n rows."""
+    if not n_unknown:
+        return []
+    text = (
+        f"{n_unknown:,} of {n:,} rows have a group or category that the fit did not have. They get the overall shift"
+        " and the terms that are known."
+    )
+    return [Note("TN550", text)]

@@ -122,6 +122,7 @@ def _apply_to_table(
 
     `tolerance` is that of the sum of a row, and `percent` says that a confidence of 70 means 70 %.
     """
+    from trueodds.calibrators.fitted_calibrator import notes_on_groups
     from trueodds.data.class_names import class_numbers, names_of_labels
     from trueodds.io import read
     from trueodds.io.recalibrated_files import output_column_names, rewrite
@@ -151,7 +152,7 @@ def _apply_to_table(
     def recalibrate(P: Any, group: Any = None) -> Any:
         """Return the recalibrated probabilities (n, K), in the order of the columns of the file."""
         nonlocal n_unknown
-        n_unknown += 0 if group is None else calibrator.count_unknown(group)
+        n_unknown += 0 if group is None else calibration_map.count_unknown(group)
         settings = {"logits": on_logits, "sum_tolerance": tolerance, "group": group}
         if class_columns is None:
             return calibrator.predict_proba(P, **settings)
@@ -169,7 +170,7 @@ def _apply_to_table(
         calibrator,
         rows_written,
         out,
-        [*source.notes, *scale_notes, *cell_notes, *calibrator.notes_on_groups(n_unknown, rows_written)],
+        [*source.notes, *scale_notes, *cell_notes, *notes_on_groups(n_unknown, rows_written)],
     )
     if roles.logits:
         renamed = [f"{old} → {new}" for old, new in zip(roles.probs, output_column_names(roles), strict=True)]

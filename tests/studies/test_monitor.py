@@ -1,5 +1,7 @@
 """Does the study of monitors simulate what it says, and is its evidence that of a monitor?"""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logit
@@ -7,7 +9,7 @@ from scipy.special import logit
 import trueodds as to
 from trueodds.cli.study import installed_studies
 from trueodds.monitoring.monitor_settings import MonitorSettings
-from trueodds_studies.monitor import peers
+from trueodds_studies.monitor import dependence, peers
 from trueodds_studies.monitor.batch import BatchMonitor
 from trueodds_studies.monitor.charts import Charts, hosmer_lemeshow_pvalues
 from trueodds_studies.monitor.streams import DRIFTS, MARGIN, SCORES, draw_labels, within_margin
@@ -31,6 +33,83 @@ def test_the_evidence_of_a_batch_is_that_of_a_monitor_of_each_stream(groups):
         monitor = to.Monitor(horizon=0, unit="integer", center=0.25, **(group or {}))
         report = monitor.update(rows, np.repeat(np.arange(6), 40), as_of=6).report()
         assert report.log_evidence == pytest.approx(logs[stream], abs=1e-9)
+
+
+def keep_cohorts(monkeypatch):
+    """Keep the cohorts and shocks that the study draws, in the list that is returned."""
+    drawn = []
+    draw = dependence.Draws.cohort
+
+    def draw_and_keep(draws, shock=0.0):
+        drawn.append((*draw(draws, shock), shock))
+        return drawn[-1][:2]
+
+    monkeypatch.setattr(dependence.Draws, "cohort", draw_and_keep)
+    return drawn
+
+
+def test_labels_that_come_late_do_not_change_the_evidence_of_a_monitor_that_is_called_every_week(monkeypatch):
+    drawn = keep_cohorts(monkeypatch)
+    days, streams = 40, 3
+    cell = dependence.DependenceCell("late labels", "40 %", 2)
+    largest = dependence.largest_evidence(cell, streams, 0, replace(QUICK, cohorts=days))
+    p, y = (np.concatenate([views[i] for views in drawn]) for i in range(2))
+    day = np.repeat(np.arange(days), 2)
+    for stream in range(streams):
+        risk, event = p[:, stream].ravel(), y[:, stream].ravel()
+        known = day + np.where(event, 4, 60)
+        monitor = to.Monitor(horizon=60, unit="integer", complete=True, center=0.4)
+        for now in (*range(7, days + 60, 7), days + 60):
+            given = day < now
+            label = np.where(known <= now, event, np.nan)[given]
+            report = monitor.update(to.Predictions(label, risk[given]), day[given], as_of=now).report()
+        assert report.status.judged == days
+        assert report.status.max_log_evidence == pytest.approx(largest[0, stream], abs=1e-9)
+        # Otherwise days count in the order in which all of their labels are known.
+        order = np.argsort(known.reshape(days, 2).max(axis=1), kind="stable")
+        turn = np.repeat(np.argsort(order), 2)
+        monitor = to.Monitor(horizon=0, unit="integer", center=0.4)
+        report = monitor.update(to.Predictions(event, risk), turn, as_of=days).report()
+        assert (order != np.arange(days)).any()
+        assert report.status.max_log_evidence == pytest.approx(largest[1, stream], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("case", "with_setting", "without_it"),
+    [
+        ("shocks", {"shock_sd": 0.1}, {}),
+        ("shocks over four cohorts", {"shock_sd": 0.1, "horizon": 4, "overlap": "threads"}, {"shock_sd": 0.1}),
+    ],
+)
+def test_the_evidence_with_shocks_is_that_of_a_monitor_of_each_stream(case, with_setting, without_it, monkeypatch):
+    drawn = keep_cohorts(monkeypatch)
+    cohorts, rows, streams = 9, 300, 3
+    cell, plan = dependence.DependenceCell(case, "13 %"), replace(QUICK, cohorts=cohorts, rows=rows)
+    largest = dependence.largest_evidence(cell, streams, 0, plan)
+    p, y = (np.concatenate([views[i] for views in drawn]) for i in range(2))
+    cohort = np.repeat(np.arange(cohorts), rows)
+    for i, settings in enumerate((with_setting, without_it)):
+        for stream in range(streams):
+            monitor = to.Monitor(unit="integer", center=0.13, **{"horizon": 0, **settings})
+            monitor.update(to.Predictions(y[:, stream].ravel(), p[:, stream].ravel()), cohort, as_of=cohorts + 4)
+            assert monitor.report().status.max_log_evidence == pytest.approx(largest[i, stream], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("case", "correlations"), [("shocks", [0] * 5), ("shocks over four cohorts", [0.75, 0.5, 0.25, 0, 0])]
+)
+def test_shocks_have_their_standard_deviation_and_are_shared_by_the_cohorts_of_a_horizon(
+    case, correlations, monkeypatch
+):
+    drawn = keep_cohorts(monkeypatch)
+    monkeypatch.setattr(dependence.BatchMonitor, "log_ratios", lambda *args: np.zeros((400, 1, 1, 188)))
+    cell = dependence.DependenceCell(case, "13 %", 1)
+    dependence.largest_evidence(cell, 400, 0, replace(QUICK, cohorts=9))
+    shocks = np.array([shock for _, _, shock in drawn])  # (cohorts, streams)
+    assert shocks.std() == pytest.approx(0.1, rel=0.05)
+    # The standard error of a correlation of 400 streams is at most 0.05.
+    seen = [np.corrcoef(shocks[0], shocks[lag])[0, 1] for lag in range(1, 6)]
+    np.testing.assert_allclose(seen, correlations, atol=0.2)
 
 
 def test_errors_within_the_margin_are_as_large_as_it_and_no_larger():
@@ -102,7 +181,13 @@ def test_labels_of_vectors_occur_as_often_as_predicted():
 def test_a_quick_study_has_its_tables_and_no_false_alarms(tmp_path):
     study = installed_studies().load("monitor")(quick=True, out=tmp_path)
     tables = {table.name: table for table in study.also}
-    assert set(tables) == {"monitor.delays", "monitor.promises", "monitor.reports", "monitor.real"}
+    assert set(tables) == {
+        "monitor.delays",
+        "monitor.promises",
+        "monitor.dependence",
+        "monitor.reports",
+        "monitor.real",
+    }
     assert [row["method"] for row in tables["monitor.promises"].rows] == list(PROMISES)
     assert all(row["streams"] in (QUICK.streams, QUICK.few_streams) for row in study.rows)
     # At most 5 % of the streams of a design: 9 or more of 40 have a probability below 0.001.

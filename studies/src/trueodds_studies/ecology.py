@@ -12,10 +12,10 @@ import numpy as np
 
 from trueodds.api.measure import measure
 from trueodds.api.test import test
+from trueodds.core.holm import holm
 from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.holm import holm
 from trueodds_studies.common.data_files import hash_file, load_parquet
 from trueodds_studies.common.figures import draw_split_dots
 from trueodds_studies.common.recalibration_methods import (

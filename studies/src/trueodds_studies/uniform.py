@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.special import smirnov
 
+from trueodds.core.holm import holm
 from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.hypotests import TESTS
-from trueodds.kernels.holm import holm
 from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS
 from trueodds_studies.common.study_result import StudyResult, make_folder

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.api.draw import draw
 from trueodds.core.typing import Array
-from trueodds.diagrams.model_styles import COLORS, MARKERS
+from trueodds.diagrams.model_results import COLORS, MARKERS
 from trueodds_studies.common.figures import make_figure, remove_frame, save_figure
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import format_count

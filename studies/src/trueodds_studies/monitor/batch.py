@@ -28,6 +28,10 @@ class BatchMonitor:
 
     def judge(self, p: Array, y: Array) -> Array:
         """Take a cohort: probabilities and outcomes of each view, (views, streams, rows); return the log evidence."""
+        return self.judge_ratios(self.log_ratios(p, y))
+
+    def log_ratios(self, p: Array, y: Array) -> Array:
+        """Log-likelihood ratios of a cohort, (streams, panels, views, alternatives); the first panel has all rows."""
         streams, panels, n_views = self.shape
         n = p.shape[2]
         stream = np.repeat(np.arange(streams), n)
@@ -43,6 +47,11 @@ class BatchMonitor:
                 )  # fmt: skip
                 logs = np.stack([part.log_ratios(self.alternatives, self.settings.shock_sd) for part in sums])
                 ratios[:, where, view] = logs.reshape(streams, -1, self.alternatives.size)
+        return ratios
+
+    def judge_ratios(self, ratios: Array) -> Array:
+        """Take the log-likelihood ratios of a cohort, and return the log evidence, (streams,)."""
+        panels, n_views = self.shape[1:]
         self.capital = self.capital.judge(ratios.reshape(-1, self.alternatives.size), self.alternatives)
         by_view = self.capital.log_evidence(self.alternatives, has_shock=bool(self.settings.shock_sd)).reshape(
             self.shape

@@ -1,14 +1,13 @@
-"""What monitors report of streams: onset and error after a drift, late labels, shocks, and forecasts of real events."""
+"""What monitors report of streams: onset and error after a drift, and forecasts of real events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import expit, logit
 
 import trueodds as to
 from trueodds.core.typing import Array
@@ -16,8 +15,6 @@ from trueodds_studies.common.data_files import load_parquet
 from trueodds_studies.monitor.streams import DRIFTS, SCORES, Drift, Rng
 
 CHANGE, AFTER = 20, 40  # cohorts before the change, and from it on
-DELAY = 60  # days after which a nonevent becomes known; events are known after 4
-SHOCK_SD = 0.1
 MISSED_EVENTS = 0.2  # share of the events that the planted drift turns into nonevents
 ADULT_ROWS = 200  # per batch
 
@@ -53,11 +50,7 @@ class ReportCell:
 def measure_report_cell(cell: ReportCell, plan: ReportPlan) -> Mapping[str, Any]:
     """The row of the table of reports."""
     rngs = [np.random.default_rng([plan.seed, *cell.case.encode(), stream]) for stream in range(plan.reports)]
-    return {"case": cell.case, **_CASES[cell.case](rngs, plan.rows)}
-
-
-def _drift_case(drift: Drift) -> Callable[[Sequence[Rng], int], Mapping[str, Any]]:
-    return lambda rngs, rows: _measure_reports_of_drift(drift, rngs, rows)
+    return {"case": cell.case, **_measure_reports_of_drift(_DRIFTS[cell.case], rngs, plan.rows)}
 
 
 def _measure_reports_of_drift(drift: Drift, rngs: Sequence[Rng], rows: int) -> Mapping[str, Any]:
@@ -89,84 +82,16 @@ def _measure_reports_of_drift(drift: Drift, rngs: Sequence[Rng], rows: int) -> M
     }  # fmt: skip
 
 
-def _measure_late_labels(rows_per_day: int) -> Callable[[Sequence[Rng], int], Mapping[str, Any]]:
-    def measure(rngs: Sequence[Rng], _: int) -> Mapping[str, Any]:
-        """False alarms of a calibrated model whose events are known after 4 days and whose nonevents after 60."""
-        alarms = 0
-        for rng in rngs:
-            days = 120
-            day = np.repeat(np.arange(days), rows_per_day)
-            p = SCORES["13 %"](rng, day.size)
-            y = rng.random(day.size) < p
-            known = day + np.where(y, 4, DELAY)
-            monitor = to.Monitor(horizon=DELAY, unit="integer", complete=True)
-            for now in range(7, days + DELAY + 8, 7):
-                given = day < now
-                label = np.where(known <= now, y, np.nan)[given]
-                report = monitor.update(to.Predictions(label, p[given]), day[given], as_of=now).report()
-                if report.alarm:
-                    alarms += 1
-                    break
-        return {"streams": len(rngs), "alarms": alarms / len(rngs)}
-
-    return measure
-
-
-def _measure_shocks(shock_sd: float) -> Callable[[Sequence[Rng], int], Mapping[str, Any]]:
-    def measure(rngs: Sequence[Rng], rows: int) -> Mapping[str, Any]:
-        """False alarms if the rows of a cohort share a shock, with and without its standard deviation."""
-        alarms, cohorts = 0, 104
-        for rng in rngs:
-            p = SCORES["13 %"](rng, cohorts * rows)
-            cohort = np.repeat(np.arange(cohorts), rows)
-            y = rng.random(p.size) < expit(logit(p) + rng.normal(0, SHOCK_SD, cohorts)[cohort])
-            monitor = to.Monitor(horizon=0, unit="integer", shock_sd=shock_sd)
-            alarms += monitor.update(to.Predictions(y, p), cohort, as_of=cohorts).report().alarm
-        return {"streams": len(rngs), "alarms": alarms / len(rngs)}
-
-    return measure
-
-
-def _measure_overlap(overlap: Any) -> Callable[[Sequence[Rng], int], Mapping[str, Any]]:
-    def measure(rngs: Sequence[Rng], rows: int) -> Mapping[str, Any]:
-        """False alarms if outcomes accrue over four cohorts, each of which has a shock."""
-        alarms, cohorts, horizon = 0, 104, 4
-        for rng in rngs:
-            p = SCORES["13 %"](rng, cohorts * rows)
-            cohort = np.repeat(np.arange(cohorts), rows)
-            shocks = rng.normal(0, SHOCK_SD, cohorts + horizon)
-            shared = np.convolve(shocks, np.full(horizon, 0.5), mode="valid")[:cohorts]  # its sd is that of a shock
-            y = rng.random(p.size) < expit(logit(p) + shared[cohort])
-            monitor = to.Monitor(horizon=horizon, unit="integer", shock_sd=SHOCK_SD, overlap=overlap)
-            monitor.update(to.Predictions(y, p), cohort, as_of=cohorts + horizon)
-            alarms += monitor.report().alarm
-        return {"streams": len(rngs), "alarms": alarms / len(rngs)}
-
-    return measure
-
-
-_CASES: Mapping[str, Callable[[Sequence[Rng], int], Mapping[str, Any]]] = {
-    **{drift.name: _drift_case(drift) for drift in DRIFTS if drift.scores != "ten classes" and not drift.groups},
-    **{
-        f"events known after 4 days, nonevents after {DELAY}, {rows} a day": _measure_late_labels(rows)
-        for rows in (1, 2, 3, 5)
-    },
-    f"shocks of sd {SHOCK_SD}, stated": _measure_shocks(SHOCK_SD),
-    f"shocks of sd {SHOCK_SD}, not stated": _measure_shocks(0.0),
-    "shocks over four cohorts, threads": _measure_overlap("threads"),
-    "shocks over four cohorts, independent": _measure_overlap("independent"),
-}
-REPORT_CELLS = tuple(ReportCell(case) for case in _CASES)
+_DRIFTS = {drift.name: drift for drift in DRIFTS if drift.scores != "ten classes" and not drift.groups}
+REPORT_CELLS = tuple(ReportCell(case) for case in _DRIFTS)
 
 
 def reports_legend(rows: int) -> str:
     """The meaning of the columns of the table of reports."""
-    return f"""The first rows: a drift from cohort {CHANGE} on, {CHANGE + AFTER} cohorts of {rows:,} rows, margin 1.05,
-alpha = .05; the report is read after the last cohort. onset within its region: share of the dated alarms whose region
-contains the cohort of the change, which is promised for sudden changes only. error within its interval: share of the
-streams in which the interval of 95 % contains the mean error of the rows since the reported onset. The other rows have
-no drift: labels of nonevents come late, and a cohort counts when it and all earlier ones are complete; the rows of a
-cohort share a shock of their log odds; outcomes accrue over a horizon of four cohorts, which share shocks."""
+    return f"""A drift from cohort {CHANGE} on, {CHANGE + AFTER} cohorts of {rows:,} rows, margin 1.05, alpha = .05; the
+report is read after the last cohort. onset within its region: share of the dated alarms whose region contains the
+cohort of the change, which is promised for sudden changes only. error within its interval: share of the streams in
+which the interval of 95 % contains the mean error of the rows since the reported onset."""
 
 
 REAL_LEGEND = f"""Football: probabilities of three results, margin 1.05, alpha = .05. Adult: half of the rows fit a

@@ -19,6 +19,7 @@ from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.study_result import StudyResult, format_range, make_folder
 from trueodds_studies.monitor.batch import BatchMonitor
 from trueodds_studies.monitor.charts import Charts
+from trueodds_studies.monitor.dependence import DEPENDENCE_CELLS, DEPENDENCE_LEGEND, measure_dependence
 from trueodds_studies.monitor.peers import Peers
 from trueodds_studies.monitor.reports import (
     REAL_LEGEND,
@@ -140,6 +141,7 @@ def monitor(
     calibrated = run_cells("monitor.calibrated", _calibrated_cells(plan), measure_calibrated, plan, folder, progress)
     drift_cells = [DriftCell(i, change) for change in plan.changes for i in range(len(DRIFTS))]
     delays = run_cells("monitor.delays", drift_cells, measure_delays, plan, folder, progress)
+    dependent = run_cells("monitor.dependence", DEPENDENCE_CELLS, measure_dependence, plan, folder, progress)
     reported = run_cells("monitor.reports", REPORT_CELLS, measure_report_cell, plan, folder, progress)
     real = real_streams(data, plan.shuffles, plan.seed)
     settings = plan.__dict__
@@ -155,6 +157,13 @@ def monitor(
         (
             StudyResult("monitor.delays", "How late an alarm is.", times, settings, legend),
             StudyResult("monitor.promises", "False alarms, promised and seen.", promises, settings, PROMISES_LEGEND),
+            StudyResult(
+                "monitor.dependence",
+                "False alarms if labels come late, or rows share shocks.",
+                dependent,
+                settings,
+                DEPENDENCE_LEGEND.format(cohorts=plan.cohorts),
+            ),
             StudyResult("monitor.reports", "What reports state.", reported, settings, reports_legend(plan.rows)),
             StudyResult("monitor.real", "Streams of real predictions.", real, settings, REAL_LEGEND),
         ),

@@ -61,15 +61,31 @@ def test_the_script_for_cron_prints_on_an_alarm_or_error_only(case: str) -> None
     assert (late.returncode, "TO907" in late.stdout) == (2, True)
 
 
-def test_the_command_and_the_step_of_the_workflow_run(case: str) -> None:
+def test_the_command_runs(case: str) -> None:
     command = shell(blocks("sh")[0])
     assert command.returncode == (case == "drift"), command.stderr
-    step = re.search(r"- run: >\n((?: {10}.*\n)+)", blocks("yaml")[0])
-    assert step is not None
-    Path("as_of.txt").write_text(f"{AS_OF}\n", encoding="utf-8")
-    ran = shell(" ".join(step[1].split()))
-    assert ran.returncode == (case == "drift"), ran.stderr
     assert Path("monitor.html").exists()
+
+
+def test_the_commands_of_the_workflow_run_and_its_cache_has_the_state(case: str) -> None:
+    """All but the installation and the query of the user, which are not part of the package."""
+    workflow = pytest.importorskip("yaml").safe_load(blocks("yaml")[0])
+    assert re.fullmatch(r"\d+ \d+ \* \* \*", workflow[True]["schedule"][0]["cron"])  # YAML 1.1 reads `on` as true
+    steps = workflow["jobs"]["monitor"]["steps"]
+    install, moment, query, command = (step["run"] for step in steps if "run" in step)
+    assert install == "pip install './trueodds[files,report]'"
+    assert query.startswith("python export.py predictions.parquet")
+    assert shell(moment).returncode == 0
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\n", Path("as_of.txt").read_text(encoding="utf-8"))
+    Path("as_of.txt").write_text(f"{AS_OF}\n", encoding="utf-8")
+    ran = shell(command)
+    assert ran.returncode == (case == "drift"), ran.stderr
+    cached = [step["with"]["path"] for step in steps if step.get("uses", "").startswith("actions/cache/")]
+    assert cached == ["monitor.json", "monitor.json"]
+    uploaded = [step["with"]["path"] for step in steps if step.get("uses", "").startswith("actions/upload-artifact")]
+    assert all(Path(path).exists() for path in (*cached, *uploaded))
+    saves = [step for step in steps if step.get("if") == "always()"]  # also after an alarm, which fails the step
+    assert [step["uses"].split("@")[0] for step in saves] == ["actions/cache/save", "actions/upload-artifact"]
 
 
 def test_the_commands_after_an_alarm_recalibrate_confirm_and_reset(case: str) -> None:

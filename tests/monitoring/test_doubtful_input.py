@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import threading
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 import trueodds as to
+from trueodds.cli.messages import spell_options
 from trueodds.core.errors import InputError
 
 
@@ -143,8 +145,17 @@ def test_missing_labels_do_not_hide_an_alarm_of_earlier_cohorts():
     y, p, day = stream(60, 100, factor=1.8)
     y[-1] = np.nan
     monitor = to.Monitor(horizon="1d").update(to.Predictions(y, p), day, as_of="2026-04-01")
-    with pytest.raises(InputError, match=r"TO907.*an alarm at cohort 2026-01-\d\d, and 1 of 100 rows in cohort"):
+    with pytest.raises(InputError, match="TO907") as refused:
         monitor.report()
+    assert re.search(r"has passed, and cohort 2026-01-\d\d raised an alarm\.", refused.value.problem)
+    assert refused.value.got.startswith("1 of 100 rows in cohort 2026-")
+    assert refused.value.fix.startswith("Add them, or")
+    assert refused.value.fix.endswith("recalibrate, and use monitor.reset('recalibrated').")
+    assert spell_options(refused.value.fix).endswith("recalibrate, and use --reset recalibrated.")
+    calm = to.Monitor(horizon="1d").update(to.Predictions([np.nan], [0.5]), day[:1], as_of="2026-04-01")
+    with pytest.raises(InputError, match="TO907") as refused:
+        calm.report()
+    assert "alarm" not in refused.value.problem + refused.value.fix
 
 
 def test_an_older_table_cannot_replace_newer_labels_of_an_open_cohort():
@@ -195,7 +206,28 @@ def test_settings_that_differ_show_horizons_as_they_are_given():
     with pytest.raises(InputError, match=r"TO904.*horizon 14d and 36h"):
         a + b
     with pytest.raises(InputError, match=r"TO904.*7d instead of 14d"):
-        a.check_settings(horizon="1w")
+        a.settings.refuse_others({"horizon": "1w"})
+
+
+@pytest.mark.parametrize("given", [{"unit": "integer"}, {"unit": "integer", "horizon": 3}, {"unit": "week"}])
+def test_another_unit_is_a_changed_setting_and_no_invalid_horizon(given):
+    with pytest.raises(InputError, match=r"TO904.*unit cannot change"):
+        to.Monitor("14d").settings.refuse_others(given)
+    with pytest.raises(InputError, match=r"TO904.*unit cannot change"):
+        to.Monitor(14, "integer").settings.refuse_others({"unit": "day"})
+
+
+@pytest.mark.parametrize("as_of", ["2026-01-04", "2026-01-04T00:00", np.datetime64("2026-01-04")])
+def test_a_date_of_the_extraction_is_the_beginning_of_its_day_of_which_rows_may_come(as_of):
+    # The horizon of the day 2026-01-02 passes with the end of January 3rd, and that of the next one a day later.
+    times = ["2026-01-02T08:00", "2026-01-03T08:00", "2026-01-04T23:59"]
+    monitor = to.Monitor(horizon="1d").update(to.Predictions([0, 1, np.nan], [0.2, 0.7, 0.5]), times, as_of)
+    status = monitor.report().status
+    assert (status.judged, status.last_judged, status.next_due) == (1, "2026-01-02", "2026-01-05")
+    with pytest.raises(InputError, match="TO902"):
+        to.Monitor().update(to.Predictions([0], [0.2]), ["2026-01-05T00:00"], as_of)
+    with pytest.raises(InputError, match="TO902"):
+        to.Monitor().update(to.Predictions([0], [0.2]), ["2026-01-04T23:59"], "2026-01-04T12:00")
 
 
 def test_the_moment_of_the_extraction_with_a_zone_is_one_of_utc():
@@ -230,7 +262,7 @@ def test_many_groups_are_summed_in_parts_with_the_same_result(monkeypatch):
     rows = to.Predictions(y, p, group={"g": np.arange(y.size) % 7, "h": np.arange(y.size) % 3})
     settings = {"horizon": "1d", "group": ["g", "h"]}
     whole = to.Monitor(**settings).update(rows, day, as_of="2026-03-01")
-    monkeypatch.setattr("trueodds.monitoring.tally_cohorts._MAX_PAIRS", 5)
+    monkeypatch.setattr("trueodds.monitoring.cohort_tally._MAX_PAIRS", 5)
     parts = to.Monitor(**settings).update(rows, day, as_of="2026-03-01")
     assert parts.to_dict() == whole.to_dict()
     assert parts.report().to_dict() == whole.report().to_dict()

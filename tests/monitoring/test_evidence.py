@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from tests import reference
-from trueodds.kernels.likelihood_ratio_sums import LEFT_OUT, NOT_OBSERVED, OBSERVED, UNKNOWN
-from trueodds.kernels.tilted_sums import TILT_GRID
+from trueodds.kernels.cohort_sums import LEFT_OUT, NOT_OBSERVED, OBSERVED, TILT_GRID, UNKNOWN
 from trueodds.monitoring.alternatives import Alternatives
 from trueodds.monitoring.capital import Capital
-from trueodds.monitoring.evidence import EvidenceSums, sum_evidence
-from trueodds.monitoring.shock import shock_log_ratio
+from trueodds.monitoring.evidence import EvidenceSums, shock_log_ratio, sum_evidence
 
 MARGIN = float(np.log(1.05))
 CENTER = -1.6

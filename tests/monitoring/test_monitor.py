@@ -246,13 +246,11 @@ def test_another_model_and_other_settings_are_refused(table: dict[str, Any]) -> 
         new.update(to.Predictions([0, 2], [[0.2, 0.3, 0.5]] * 2), ["2026-05-01"] * 2)
     with pytest.raises(to.InputError, match=r"TO904.*group column"):
         new.update(to.Predictions([0, 1], [0.2, 0.3]), ["2026-05-01"] * 2)
-    new.check_settings(alpha=0.05, horizon="5d", group="region", center=0.25)
-    new.check_settings(horizon=datetime.timedelta(days=5))
+    new.settings.refuse_others({"alpha": 0.05, "horizon": "5d", "group": "region", "center": 0.25})
+    new.settings.refuse_others({"horizon": datetime.timedelta(days=5)})
     for changed in ({"alpha": 0.01}, {"horizon": "6d"}, {"group": None}, {"odds_margin": 1.0}, {"lens": "confidence"}):
         with pytest.raises(to.InputError, match="TO904"):
-            new.check_settings(**changed)
-    with pytest.raises(to.InputError, match="TO202"):
-        new.check_settings(level=0.9)
+            new.settings.refuse_others(changed)
 
 
 def test_an_open_cohort_with_fewer_rows_than_before_is_refused(table: dict[str, Any]) -> None:

@@ -23,14 +23,15 @@ from trueodds.core.progress import ProgressBar, report_in_rows
 
 if TYPE_CHECKING:
     from trueodds.io.source import RowProgress
+    from trueodds.monitoring.cohort_tally import RowBatch
     from trueodds.monitoring.monitor import Monitor
     from trueodds.monitoring.monitor_report import MonitorReport
-    from trueodds.monitoring.tally_cohorts import RowBatch
 
 MODULE = "monitoring/monitor.py"
 ROWS_PER_BATCH = 2**19  # rows that are read at a time; a batch in which all cohorts occur has sums of each
 # How files are read, which may change between calls; other columns are those of the first call.
-_READING_KEYWORDS = ("engine", "scheduler", "master", "separator", "decimal", "sum_tolerance")
+_ENGINE_KEYWORDS = ("engine", "scheduler", "master")
+_READING_KEYWORDS = (*_ENGINE_KEYWORDS, "separator", "decimal", "sum_tolerance")
 _DEFAULT_COLUMNS = {"label": "label", "probs": "p_*"}
 
 
@@ -47,12 +48,19 @@ _DEFAULT_COLUMNS = {"label": "label", "probs": "p_*"}
 @click.option("--allow-fewer", is_flag=True, help="Accept fewer rows than before in a cohort that is not judged.")
 @click.option("--reset", metavar="REASON", help="Begin the next epoch, after an alarm that was acted upon.")
 @click.option(
-    "--since", metavar="TIME", help="Begin of the new model, with --reset. [default: after the cohorts that were given]"
+    "--since",
+    metavar="TIME",
+    help="Time from which the new model is used, with --reset. [default: after the cohorts given]",
 )
 @click.option("--require-judged", is_flag=True, help="Exit with status 2 if no cohort has been judged.")
 @click.option("--html", "html_path", metavar="F", help="Write the report as a self-contained HTML page.")
 @JSON
-@click.option("--openmetrics", "metrics_path", metavar="F", help="Write the main numbers as a text for Prometheus.")
+@click.option(
+    "--openmetrics",
+    "metrics_path",
+    metavar="F",
+    help="Write the main numbers as OpenMetrics, for Prometheus.",
+)
 @click.option("--fleet", is_flag=True, help="FILES are states of several models: say which of them need attention.")
 @click.option(
     "--fdr", type=FRACTION, metavar="X", help="Share of false discoveries among them, with --fleet. [default: 0.05]"
@@ -86,7 +94,7 @@ def monitor(
     """
     given = {name for name in ctx.params if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     if fleet:
-        _run_fleet(ctx, files, 0.05 if fdr is None else fdr, json_path, given)
+        _run_fleet(ctx, files, 0.05 if fdr is None else fdr, json_path, metrics_path, given)
         return
     if fdr is not None:
         raise InputError("TO603", "--fdr is for several models.", f"--fdr {fdr:g}", "Add --fleet, or omit it.")
@@ -105,7 +113,7 @@ def monitor(
     monitor = _load_or_start(state_path, settings, has_files=bool(files))
     source_notes: Sequence[Any] = ()
     if files:
-        source_notes = _update(monitor, files, columns, as_of, allow_fewer=allow_fewer)
+        source_notes = _update(monitor, files, columns, as_of, allow_fewer=allow_fewer, judges=reset is None)
     else:
         _refuse_options_of_rows(given)
     if reset is not None:
@@ -131,7 +139,7 @@ def _load_or_start(path: str, settings: Mapping[str, Any], *, has_files: bool) -
 
         return Monitor(**settings)
     monitor = _load(path)
-    monitor.check_settings(**settings)
+    monitor.settings.refuse_others(settings)
     return monitor
 
 
@@ -143,7 +151,13 @@ def _load(path: str) -> Monitor:
 
 
 def _update(
-    monitor: Monitor, files: Sequence[str], columns: Mapping[str, Any], as_of: str | None, *, allow_fewer: bool
+    monitor: Monitor,
+    files: Sequence[str],
+    columns: Mapping[str, Any],
+    as_of: str | None,
+    *,
+    allow_fewer: bool,
+    judges: bool,
 ) -> Sequence[Any]:
     """Give the rows of the files to the monitor, and return the notes on how they were read."""
     from trueodds.monitoring.monitor import fix_columns, read_columns, update_from_batches
@@ -169,10 +183,10 @@ def _update(
         with _restate_group_errors(time=time, cluster=columns.get("cluster")):
             source = open_data(files, reading, needs_label=False).with_time_column(time)
         batches = _SourceBatches(source, time, columns.get("cluster"), report_in_rows(progress))
-        update_from_batches(monitor, batches, moment, allow_fewer=allow_fewer)
+        update_from_batches(monitor, batches, moment, allow_fewer=allow_fewer, judges=judges)
     if not fixed:
-        fix_columns(monitor, {name: value for name, value in columns.items() if name not in _READING_KEYWORDS[:3]})
-    return source.notes if hasattr(source, "notes") else ()
+        fix_columns(monitor, {name: value for name, value in columns.items() if name not in _ENGINE_KEYWORDS})
+    return source.notes
 
 
 def _parse_moment(monitor: Monitor, text: str) -> Any:
@@ -199,7 +213,7 @@ class _SourceBatches:
         self.source, self.time, self.cluster, self.progress = source, time, cluster, progress
 
     def __iter__(self) -> Iterator[RowBatch]:
-        from trueodds.monitoring.tally_cohorts import RowBatch
+        from trueodds.monitoring.cohort_tally import RowBatch
 
         n_read = 0
         for preds in self.source.batches():
@@ -245,9 +259,7 @@ def _write_report(
         replace(report, notes=spelled).to_html(html_path)
         output.print_written(html_path)
     if metrics_path is not None:
-        from trueodds.monitoring.open_metrics import open_metrics
-
-        output.save_text(metrics_path, open_metrics(report, model).removesuffix("\n"))
+        _write_metrics(metrics_path, {model: report})
     text = report.describe()
     for code, command in (
         (report.advice.fit, report.advice.fit_command),
@@ -258,18 +270,31 @@ def _write_report(
     output.print_result(spell_options(text), notes, report.to_dict(), json_path)
 
 
+def _write_metrics(path: str, reports: Mapping[str, MonitorReport], discoveries: Sequence[str] | None = None) -> None:
+    from trueodds.monitoring.open_metrics import open_metrics
+
+    output.save_text(path, open_metrics(reports, discoveries).removesuffix("\n"))
+
+
 def _model_name(path: str) -> str:
     """Return the name of a state file without its folder and suffix."""
     return Path(path).stem
 
 
-def _run_fleet(ctx: click.Context, files: Sequence[str], fdr: float, json_path: str | None, given: set[str]) -> None:
+def _run_fleet(
+    ctx: click.Context,
+    files: Sequence[str],
+    fdr: float,
+    json_path: str | None,
+    metrics_path: str | None,
+    given: set[str],
+) -> None:
     """Print which of several monitors need attention; exit with status 1 if any does."""
-    if unused := sorted(given - {"files", "fleet", "fdr", "json_path"}):
+    if unused := sorted(given - {"files", "fleet", "fdr", "json_path", "metrics_path"}):
         option = next(option.opts[0] for option in ctx.command.params if option.name == unused[0])
-        problem = "With --fleet the files are states of monitors, and only --fdr and --json apply."
+        problem = "With --fleet the files are states of monitors, and only --fdr, --json and --openmetrics apply."
         raise InputError("TO603", problem, option, f"Omit {option}, or --fleet.")
-    output.check_outputs(files, json=json_path)
+    output.check_outputs(files, json=json_path, openmetrics=metrics_path)
     paths = [path for file in files for path in matching_paths(os.path.expanduser(file))]
     if not paths:
         got = f"no file that matches {', '.join(map(repr, files))}" if files else "no FILE"
@@ -279,6 +304,8 @@ def _run_fleet(ctx: click.Context, files: Sequence[str], fdr: float, json_path: 
 
     reports = {name: _load(path).report() for name, path in zip(names_of_files(paths), paths, strict=True)}
     result = examine_fleet(reports, fdr)
+    if metrics_path is not None:
+        _write_metrics(metrics_path, reports, result.discoveries)
     output.print_result(result.describe(), result.notes, result.to_dict(), json_path)
     if result.discoveries:
         ctx.exit(GATE_FAILED)

@@ -24,6 +24,11 @@ def uninvested(t: float) -> float:
     return float((1 + t / TIMESCALE) ** -DECAY)
 
 
+def newly_invested(t: float) -> float:
+    """Return the share of the capital that is invested in the drifts which begin after t cohorts."""
+    return uninvested(t) - uninvested(t + 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Capital:
     """The capital of each alternative and view, as logarithms, after `t` judged cohorts.
@@ -80,9 +85,8 @@ class Capital:
         """
         factors = np.hstack((log_ratios, self.products(log_ratios, alternatives) if products is None else products))
         discounts = np.array(DISCOUNTS)[:, None, None, None]
-        newly_invested = np.log(uninvested(self.t) - uninvested(self.t + 1))
         memory = discounts * self.memory + _by_cell(log_ratios, alternatives)
-        return Capital(self.t + 1, np.logaddexp(self.log_values, newly_invested) + factors, memory)
+        return Capital(self.t + 1, np.logaddexp(self.log_values, np.log(newly_invested(self.t))) + factors, memory)
 
     def log_shares(self, alternatives: Alternatives, *, has_shock: bool = False) -> Array:
         """Return the log weighted capital of each alternative and product, (views, alternatives + discounts)."""

@@ -162,14 +162,15 @@ class Judgment:
         """Return the log of the weighted e-value of all rows and of each group; what is not invested is last."""
         if not thread:
             return [(0.0, ALL_ROWS)]
-        shares, n_views = self._shares(settings), len(alternatives)
+        shares, n_views = self.shares(settings), len(alternatives)
         by_view = Capital.join(list(thread.values())).log_evidence(alternatives[0], has_shock=bool(settings.shock_sd))
         evidence = log_sum(by_view.reshape(-1, n_views)) - math.log(n_views)
         result = [(math.log(shares[name]) + float(value), name) for name, value in zip(thread, evidence, strict=True)]
         left = 1 - sum(shares[name] for name in thread)
         return [*result, (math.log(left), ALL_ROWS)] if left > 1e-12 else result
 
-    def _shares(self, settings: MonitorSettings) -> dict[str, float]:
+    def shares(self, settings: MonitorSettings) -> dict[str, float]:
+        """Return the shares of the capital of all rows and of each group."""
         return {ALL_ROWS: 1 - GROUPS if settings.group else 1.0, **self.epoch.groups}
 
     def judge(
@@ -233,7 +234,7 @@ class Judgment:
         by_thread = self.log_evidence_by_thread(settings, alternatives)
         thread = self.capital[int(np.argmax(by_thread))]
         total = max(by_thread) + math.log(settings.n_threads)
-        shares = self._shares(settings)
+        shares = self.shares(settings)
         found = []
         for name, capital in thread.items():
             panel = math.log(shares[name]) - math.log(len(alternatives)) - total

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,16 +18,22 @@ from trueodds.core.settings import check
 from trueodds.core.signatures import checks_arguments
 from trueodds.data.predictions import Predictions
 from trueodds.monitoring import report_of_state
-from trueodds.monitoring.cohort_tally import CohortTally
+from trueodds.monitoring.cohort_tally import CohortTally, NotInOrder, RowBatch, tally_batches
 from trueodds.monitoring.cohorts import Moment, UnitName, format_moment, read_moment
+from trueodds.monitoring.due_cohorts import judge_due_cohorts
+from trueodds.monitoring.judged_cohorts import JudgedCohort
 from trueodds.monitoring.judgment import Judgment
 from trueodds.monitoring.monitor_report import MonitorReport
 from trueodds.monitoring.monitor_settings import MonitorSettings
 from trueodds.monitoring.monitored_model import MonitoredModel
-from trueodds.monitoring.state import MonitorState, invalid_state, state_from_json, state_to_json
-from trueodds.monitoring.state_file import write_state
-from trueodds.monitoring.sum_of_states import add_states
-from trueodds.monitoring.tally_cohorts import RowBatch, tally_batches
+from trueodds.monitoring.state import (
+    MonitorState,
+    add_states,
+    invalid_state,
+    state_from_json,
+    state_to_json,
+    write_state,
+)
 
 MAX_NAMED_COHORTS = 3  # number of cohorts that a note names
 
@@ -175,8 +182,9 @@ class Monitor:
             Prediction time of each row: dates, datetimes, texts in the ISO format, or integers. Times with a zone are
             converted to UTC; those without a zone are taken to be in UTC, also if `as_of` has one.
         as_of : date, datetime, str or int, optional
-            The moment when the labels were extracted, which must not run backwards from call to call. The default is
-            the newest prediction time.
+            The moment when the labels were extracted, which must not run backwards from call to call. A date is the
+            beginning of its day: a cohort counts if its horizon has passed by then, but rows may be from all of the
+            day. The default is the newest prediction time.
         ids : array (n,), optional
             Identifier of each row, to refuse rows that are given twice, also to monitors that are added. The default is
             `preds.row_id`.
@@ -207,35 +215,57 @@ class Monitor:
         self._take([batch], as_of, allow_fewer=check("allow_fewer", allow_fewer, bool))
         return self
 
-    def _take(self, batches: Iterable[RowBatch], as_of: Any, *, allow_fewer: bool) -> None:
-        """Take the rows of a call, in one batch or more, which are read again for the centers of a new monitor."""
-        state, settings = self._state, self.settings
+    def _take(self, batches: Iterable[RowBatch], as_of: Any, *, allow_fewer: bool, judges: bool = False) -> None:
+        """Take the rows of a call, in one batch or more, which are read again for the centers of a new monitor.
+
+        With `judges` the cohorts that are due are judged, as `report` does, while the rows are read, so that few
+        cohorts are in memory if the rows are in the order of time.
+        """
+        settings = self.settings
         given = None if as_of is None else read_moment(as_of, settings.unit)
         if given is not None:
             self._refuse_earlier(given, "⟨as_of⟩ runs backwards: an earlier call had newer labels.")
-        model = state.model or MonitoredModel.from_batches((batch.preds for batch in batches), settings)
-        tallies, newest = tally_batches(batches, given, settings, model)
-        if given is None:
-            self._refuse_earlier(newest, "The newest prediction time, which stands for ⟨as_of⟩, runs backwards.")
-        moment = newest if given is None else given
-        tallies = {number: replace(tally, as_of=moment) for number, tally in tallies.items()}
-        judged = {cohort.number: cohort for cohort in state.judgment.cohorts}
-        last = state.judgment.last
-        opened = dict(state.open)
-        changed, late = [], []
-        for number, tally in tallies.items():
-            if (cohort := judged.get(number)) is not None:
-                if (cohort.fingerprint, cohort.rows) != (tally.fingerprint, tally.rows):
-                    changed.append((cohort, tally))
-            elif last is not None and number < last:
-                late.append(number)
-            else:
-                if (before := opened.get(number)) is not None and not allow_fewer:
-                    _refuse_fewer(settings.period.label(number), before, tally)
-                opened[number] = tally
-        notes = (*self._changed_notes(changed), *self._late_notes(late, tallies))
-        new = replace(state, model=model, as_of=moment, open=dict(sorted(opened.items())))
-        self._set(new, notes, self._saved)
+        model = self._state.model or MonitoredModel.from_batches((batch.preds for batch in batches), settings)
+        if judges and given is not None:
+            with suppress(NotInOrder):
+                self._read(batches, given, model, allow_fewer=allow_fewer, in_order=True)
+                return
+        self._read(batches, given, model, allow_fewer=allow_fewer, in_order=False)
+
+    def _read(
+        self,
+        batches: Iterable[RowBatch],
+        given: Moment | None,
+        model: MonitoredModel,
+        *,
+        allow_fewer: bool,
+        in_order: bool,
+    ) -> None:
+        """Take the rows of a call; with `in_order`, judge cohorts as soon as all their rows were read."""
+        state, settings = replace(self._state, model=model), self.settings
+        judged, last = {cohort.number: cohort for cohort in state.judgment.cohorts}, state.judgment.last
+        changed, late, partial = [], [], []
+        for tallies, newest, first in tally_batches(batches, given, settings, model, in_order=in_order):
+            if given is None:
+                self._refuse_earlier(newest, "The newest prediction time, which stands for ⟨as_of⟩, runs backwards.")
+            moment = newest if given is None else given
+            opened = dict(state.open)
+            for number, tally in tallies.items():
+                if (cohort := judged.get(number)) is not None:
+                    if (cohort.fingerprint, cohort.rows) != (tally.fingerprint, tally.rows):
+                        changed.append((cohort, tally.rows, tally.labels.tolist()))
+                elif last is not None and number < last:
+                    late.append((number, tally.rows))
+                else:
+                    if (before := opened.get(number)) is not None and not allow_fewer:
+                        _refuse_fewer(settings.period.label(number), before, tally)
+                    opened[number] = replace(tally, as_of=moment)
+            state = replace(state, as_of=moment, open=dict(sorted(opened.items())))
+            if in_order:
+                state, partial_now, _ = judge_due_cohorts(state, before=first)
+                partial += partial_now
+        notes = (*self._changed_notes(changed, model), *self._late_notes(late), *self._partial_notes(partial))
+        self._set(state, notes, self._saved)
 
     def _refuse_earlier(self, moment: Moment, problem: str) -> None:
         """Raise TO903 with this problem if a moment is earlier than the latest one at which labels were extracted."""
@@ -249,15 +279,14 @@ class Monitor:
                 " the older one.",
             )
 
-    def _changed_notes(self, changed: list[Any]) -> list[Note]:
+    def _changed_notes(self, changed: list[tuple[JudgedCohort, int, list[int]]], model: MonitoredModel) -> list[Note]:
         """Return the note on judged cohorts whose rows changed; nothing is judged again."""
         if not changed:
             return []
-        assert self._state.model is not None
         texts = []
-        for cohort, tally in changed[:MAX_NAMED_COHORTS]:
-            differences = [f"{tally.rows - cohort.rows:+,} rows"] * (tally.rows != cohort.rows)
-            for name, before, now in zip(self._state.model.classes, cohort.labels, tally.labels.tolist(), strict=True):
+        for cohort, rows, labels in changed[:MAX_NAMED_COHORTS]:
+            differences = [f"{rows - cohort.rows:+,} rows"] * (rows != cohort.rows)
+            for name, before, now in zip(model.classes, cohort.labels, labels, strict=True):
                 differences += [f"{now - before:+,} labels {name}"] * (now != before)
             what = ", ".join(differences) or "other probabilities or labels in as many rows"
             texts.append(f"{self.settings.period.label(cohort.number)}: {what}")
@@ -265,12 +294,12 @@ class Monitor:
         text = f"Judged cohorts were given again with differences, and were not judged again. {'; '.join(texts)}{more}."
         return [Note("TN901", text)]
 
-    def _late_notes(self, late: list[int], tallies: Mapping[int, CohortTally]) -> list[Note]:
+    def _late_notes(self, late: list[tuple[int, int]]) -> list[Note]:
         """Return the note on cohorts that came after later ones had been judged."""
         if not late:
             return []
-        labels = ", ".join(self.settings.period.label(number) for number in late[:MAX_NAMED_COHORTS])
-        rows = sum(tallies[number].rows for number in late)
+        labels = ", ".join(self.settings.period.label(number) for number, _ in late[:MAX_NAMED_COHORTS])
+        rows = sum(rows for _, rows in late)
         text = (
             f"{len(late):,} cohorts ({labels}{', …' if len(late) > MAX_NAMED_COHORTS else ''}) with {rows:,} rows came"
             " after later cohorts had been judged, and do not count."
@@ -316,8 +345,10 @@ class Monitor:
             TO907 if labels are missing in a cohort whose horizon has passed, and ``missing="refuse"``; earlier
             cohorts are judged. TO911 if no cohort has been judged, but one is required.
         """
-        self._judge_due_cohorts()
-        state = self._state
+        state, partial, problem = judge_due_cohorts(self._state)
+        self._set(state, (*self._notes, *self._partial_notes(partial)), self._saved)
+        if problem is not None:
+            raise problem
         if check("require_judged", require_judged, bool) and not report_of_state.has_evidence(state):
             n_judged = state.judgment.epoch.n_cohorts
             raise InputError(
@@ -338,33 +369,6 @@ class Monitor:
         """
         return self.report().draw()
 
-    def _judge_due_cohorts(self) -> None:
-        state = self._state
-        if state.model is None or state.as_of is None:
-            return
-        settings, alternatives = state.settings, state.model.alternatives(state.settings)
-        opened, judgment = dict(state.open), state.judgment
-        partial = []
-        try:
-            for number in list(opened):
-                tally = opened[number]
-                has_passed = settings.period.has_passed(number, settings.horizon, state.as_of)
-                is_over = settings.period.has_passed(number, 0, state.as_of)
-                if not has_passed and not (settings.complete and is_over and not tally.unlabeled):
-                    break
-                if not judgment.counts(number):
-                    judgment = judgment.skip(number, tally)
-                else:
-                    if has_passed:
-                        self._check_labels(number, tally, judgment)
-                    if not settings.period.has_passed(number, 0, tally.as_of):
-                        partial.append(number)
-                    judgment = judgment.judge(number, tally, settings, alternatives, state.model.views)
-                del opened[number]
-        finally:  # cohorts before one with missing labels are judged
-            notes = (*self._notes, *self._partial_notes(partial))
-            self._set(replace(state, open=opened, judgment=judgment), notes, self._saved)
-
     def _partial_notes(self, partial: list[int]) -> list[Note]:
         """Return the note on cohorts that were judged by rows that were extracted before they were over."""
         if not partial:
@@ -375,33 +379,6 @@ class Monitor:
             " judged by rows that had been extracted before the cohort was over. Later rows of them do not count."
         )
         return [Note("TN909", text)]
-
-    def _check_labels(self, number: int, tally: CohortTally, judgment: Judgment) -> None:
-        """Raise TO907 if labels are missing that would have to be there, or whose extraction came too early."""
-        settings = self.settings
-        if not tally.unlabeled or settings.missing == "least":
-            return
-        is_early = not settings.period.has_passed(number, settings.horizon, tally.as_of)
-        if settings.missing != "refuse" and not is_early:
-            return
-        label = settings.period.label(number)
-        got = f"{tally.unlabeled:,} of {tally.rows:,} rows in cohort {label}"
-        if (alarm := judgment.epoch.alarm_cohort) is not None:
-            got = f"an alarm at cohort {settings.period.label(alarm)}, and {got}"
-        if is_early:
-            raise InputError(
-                "TO907",
-                "Labels are missing in a cohort whose horizon has passed since they were extracted.",
-                f"{got}, extracted on {format_moment(tally.as_of)}",
-                f"Give the rows of {label} again with their labels, or start with ⟨missing='least'⟩.",
-            )
-        raise InputError(
-            "TO907",
-            "Labels are missing in a cohort whose horizon has passed.",
-            got,
-            "Add them, or start with ⟨missing='least'⟩ (always valid), ⟨missing='exclude'⟩ (valid if missing does not"
-            " depend on the outcome) or ⟨missing='no-event'⟩ (if missing means no event).",
-        )
 
     @checks_arguments
     def reset(self, reason: str, since: Any = None) -> Monitor:
@@ -437,25 +414,6 @@ class Monitor:
         self._set(replace(state, judgment=state.judgment.reset(reason, first)), self._notes, self._saved)
         return self
 
-    @checks_arguments
-    def check_settings(self, **settings: Any) -> None:
-        """Raise TO904 if settings differ from those that the first call fixed.
-
-        Parameters
-        ----------
-        **settings
-            Settings by name, as the constructor takes them.
-
-        Raises
-        ------
-        InputError
-            TO904 if one differs, TO202 for an unknown name.
-        """
-        names = [field.name for field in fields(MonitorSettings)]
-        if unknown := [name for name in settings if name not in names]:
-            raise InputError("TO202", "A monitor has no such setting.", unknown[0], f"It has {', '.join(names)}.")
-        self.settings.refuse_others(settings)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON, which `save` writes.
 
@@ -484,9 +442,7 @@ class Monitor:
             TO905 if it cannot be written.
         """
         name = os.path.realpath(check("path", path, str | os.PathLike))
-        content = self.to_dict()
-        write_state(name, content, self._saved.get(name))
-        self._saved[name] = content["sha256"]
+        self._saved[name] = write_state(name, self.to_dict, self._saved.get(name))
 
     def __repr__(self) -> str:
         return f"Monitor({self.n_judged:,} judged and {self.n_open:,} open cohorts, as of {self.as_of})"
@@ -533,6 +489,11 @@ def _refuse_fewer(label: str, before: CohortTally, now: CohortTally) -> None:
             )
 
 
-def update_from_batches(monitor: Monitor, batches: Iterable[RowBatch], as_of: Any, *, allow_fewer: bool) -> None:
-    """Give the rows of batches to a monitor, as one call of `update`, without all of them in memory."""
-    monitor._take(batches, as_of, allow_fewer=allow_fewer)
+def update_from_batches(
+    monitor: Monitor, batches: Iterable[RowBatch], as_of: Any, *, allow_fewer: bool, judges: bool
+) -> None:
+    """Give the rows of batches to a monitor, as one call of `update`, without all of them in memory.
+
+    With `judges`, cohorts are judged while the rows are read, as the next report would.
+    """
+    monitor._take(batches, as_of, allow_fewer=allow_fewer, judges=judges)

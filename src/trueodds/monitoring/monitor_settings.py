@@ -107,7 +107,7 @@ class MonitorSettings(Settings):
     def refuse_others(self, given: Mapping[str, Any]) -> None:
         """Raise TO904 if settings differ from these, which the first call fixed."""
         base = {field.name: getattr(self, field.name) for field in fields(self)}
-        base["horizon"] = "0d" if self.unit != "integer" else 0
+        base["horizon"] = 0 if given.get("unit", self.unit) == "integer" else "0d"
         base["group"] = dict(self.group)
         new = MonitorSettings(**{**base, **given})
         for name in given:

@@ -1,10 +1,10 @@
-"""Write the main numbers of a report in the text format OpenMetrics, which Prometheus reads."""
+"""Write the main numbers of reports in the text format OpenMetrics, which Prometheus reads."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,32 +15,49 @@ PREFIX = "trueodds_monitor"
 
 @dataclass(frozen=True, slots=True)
 class _Gauge:
-    """A metric: its name without the prefix, its help, and its samples, each with labels besides that of the model."""
+    """A metric: its name without the prefix, its help, and its samples, each with its labels."""
 
     name: str
     help: str
     samples: tuple[tuple[Mapping[str, str], float], ...]
 
-    def lines(self, model: str) -> Iterable[str]:
+    def lines(self) -> Iterable[str]:
         name = f"{PREFIX}_{self.name}"
         yield f"# TYPE {name} gauge"
         if name.endswith("_seconds"):
             yield f"# UNIT {name} seconds"
         yield f"# HELP {name} {self.help}"
         for labels, value in self.samples:
-            pairs = ",".join(f'{key}="{_escape(text)}"' for key, text in ({"model": model} | dict(labels)).items())
+            pairs = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
             yield f"{name}{{{pairs}}} {_format(value)}"
 
 
-def open_metrics(report: MonitorReport, model: str) -> str:
-    r"""Return the main numbers of a report as OpenMetrics text; every sample has the label `model`.
+def open_metrics(reports: Mapping[str, MonitorReport], discoveries: Collection[str] | None = None) -> str:
+    r"""Return the main numbers of the reports of models as OpenMetrics text; every sample has the label `model`.
 
-    A number that does not exist, such as the error before a cohort is judged, has no sample.
+    A number that does not exist, such as the error before a cohort is judged, has no sample. The `discoveries` are the
+    models of a fleet that need attention.
 
     >>> import trueodds as to
-    >>> print(open_metrics(to.Monitor().report(), 'credit "A"').splitlines()[2])
+    >>> print(open_metrics({'credit "A"': to.Monitor().report()}).splitlines()[2])
     trueodds_monitor_alarm{model="credit \"A\""} 0
     """
+    gauges: dict[str, _Gauge] = {}  # the samples of a metric must follow each other
+    for model, report in reports.items():
+        for gauge in _gauges(report):
+            samples = tuple(({"model": model} | dict(labels), value) for labels, value in gauge.samples)
+            before = gauges.get(gauge.name)
+            gauges[gauge.name] = replace(gauge, samples=samples if before is None else before.samples + samples)
+    if discoveries is not None:
+        marks = tuple(({"model": model}, float(model in discoveries)) for model in reports)
+        text = "Whether the model is among those of the fleet that need attention (1) or not (0)."
+        gauges["needs_attention"] = _Gauge("needs_attention", text, marks)
+    lines = [line for gauge in gauges.values() if gauge.samples for line in gauge.lines()]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _gauges(report: MonitorReport) -> list[_Gauge]:
+    """Return the metrics of a model, whose samples lack the label `model`."""
     status, error = report.status, report.error
     judged = [row for row in report.judged_cohorts if row.epoch == status.epoch]
     gauges = [
@@ -73,9 +90,7 @@ def open_metrics(report: MonitorReport, model: str) -> str:
         ({"claim": part.claim, "view": part.view, "group": part.group or ""}, part.share)
         for part in report.contributions
     )
-    gauges.append(_Gauge("evidence_share", "Share of the evidence by claim, view and group.", parts))
-    lines = [line for gauge in gauges if gauge.samples for line in gauge.lines(model)]
-    return "\n".join([*lines, "# EOF", ""])
+    return [*gauges, _Gauge("evidence_share", "Share of the evidence by claim, view and group.", parts)]
 
 
 def _gauge(name: str, text: str, value: float | None) -> _Gauge:

@@ -11,6 +11,7 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_count
 from trueodds.core.typing import Array
 from trueodds.monitoring.advice import Advice, advise
+from trueodds.monitoring.capital import newly_invested
 from trueodds.monitoring.cohort_tally import ALL_ROWS
 from trueodds.monitoring.cohorts import format_moment
 from trueodds.monitoring.evidence import EVENTS, EXPECTED, UNLABELED_EXPECTED, VARIANCE
@@ -45,7 +46,7 @@ def report(state: MonitorState, notes: tuple[Note, ...]) -> MonitorReport:
     onset = error = None
     advice = Advice("nothing", "Nothing to do.")
     history = [sums for sums in judgment.history if sums.epoch == epoch.number]
-    view = 0
+    view, share = 0, 1.0
     if model is not None and history:
         alternatives = model.alternatives(settings)
         log_evidence = max(judgment.log_evidence_by_thread(settings, alternatives))
@@ -62,9 +63,12 @@ def report(state: MonitorState, notes: tuple[Note, ...]) -> MonitorReport:
             if found := find_onset(history, name, view, alternatives[view], has_shock=has_shock):
                 since, earliest, latest = (settings.period.label(history[position].first) for position in found)
                 onset = Onset(since, earliest, latest, largest.view, largest.group)
-                history = history[found[0] :]
+            start = found[0] if found else 0
+            n_before = sum(sums.n_cohorts for sums in history[:start])
+            share = newly_invested(n_before) * judgment.shares(settings)[name] / model.n_views
+            history = history[start:]
             advice = advise(largest, onset, state.columns)
-        error = estimate_error(history, name, view, model.views[view], settings.alpha)
+        error = estimate_error(history, name, view, model.views[view], settings.alpha, share)
     return MonitorReport(
         alarm=alarm,
         log_evidence=log_evidence,

@@ -12,7 +12,9 @@ from trueodds.core import json_files
 from trueodds.core.formatting import format_number, format_percent_in_text, with_minus_signs
 from trueodds.core.printable import printable_tree, to_printable
 from trueodds.core.table import Column, Table
+from trueodds.diagrams._style.formatting import capitalize_first
 from trueodds.diagrams.monitor import view_of_cohorts
+from trueodds.monitoring.cohorts import format_horizon
 from trueodds.monitoring.monitor_report import MAIN_VIEWS, CohortRow, MonitorReport, format_e_value
 from trueodds.reports.html.figures import Picture, svg_data_uri
 from trueodds.reports.html.rendering import render_page
@@ -50,7 +52,7 @@ def monitor_page(report: MonitorReport, path: str | os.PathLike[str] | None = No
         advice=advice,
         commands=[to_printable(line) for line in (advice.fit_command, advice.confirm_command) if line],
         tables=[(name, table) for name, table in _tables(report).items() if table.rows],
-        guarantee=_capitalize(report.assumptions[0]),
+        guarantee=capitalize_first(report.assumptions[0]),
         assumptions=report.assumptions[1:],
         settings=Table.from_entries("Settings and versions", _settings_rows(report)),
         notes=[(note.code, to_printable(note.text)) for note in report.notes],
@@ -60,10 +62,6 @@ def monitor_page(report: MonitorReport, path: str | os.PathLike[str] | None = No
     if path is not None:
         json_files.write_text(path, text, "TO703")
     return text
-
-
-def _capitalize(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _facts(report: MonitorReport) -> list[dict[str, str]]:
@@ -123,23 +121,24 @@ def _tables(report: MonitorReport) -> dict[str, Table]:
             ),
             f"{100 * drift.distance:.1f} % of the rows moved to other scores. This is no error by itself.",
         )
-    tables["open"] = _cohort_table("Open cohorts", report.open_cohorts[::-1])
+    tables["open"] = _cohort_table("Open cohorts", report.open_cohorts)
     view = view_of_cohorts(report)
     needed = f" An alarm needs a log e-value of {-math.log(report.settings['alpha']):.2f}."
     events = f" The events are those of {to_printable(view.removeprefix('class:'))}." if "class" in view else ""
-    tables["judged"] = _cohort_table("Judged cohorts", report.judged_cohorts[::-1], needed + events)
+    tables["judged"] = _cohort_table("Judged cohorts", report.judged_cohorts, needed + events, is_judged=True)
     return tables
 
 
-def _cohort_table(title: str, rows: Sequence[CohortRow], remark: str = "") -> Table:
-    """Return the table of cohorts, the latest first."""
+def _cohort_table(title: str, cohorts: Sequence[CohortRow], remark: str = "", *, is_judged: bool = False) -> Table:
+    """Return the table of cohorts, which are in the order of time, the latest first."""
+    rows = cohorts[::-1]
     names = [row.cohort if row.cohorts == 1 else f"{row.cohort} to {row.last}" for row in rows]
     columns = [
         Column("cohort", names, "text"),
         Column("rows", [row.rows for row in rows], "count"),
         Column("without label", [row.unlabeled for row in rows], "count"),
     ]
-    if title == "Judged cohorts":
+    if is_judged:
         columns += [
             Column("observed", [row.observed for row in rows]),
             Column("expected", [row.expected for row in rows]),
@@ -150,10 +149,7 @@ def _cohort_table(title: str, rows: Sequence[CohortRow], remark: str = "") -> Ta
 
 def _settings_rows(report: MonitorReport) -> list[tuple[str, str]]:
     settings: dict[str, Any] = printable_tree(report.settings)
-    horizon = settings["horizon"]
-    if settings["unit"] != "integer":
-        days, seconds = divmod(horizon, 86_400)
-        horizon = f"{days} days" if not seconds else f"{horizon / 3600:g} hours"
+    horizon = format_horizon(settings["horizon"], settings["unit"])
     # A group is its column and, if they were declared, its names.
     groups = "; ".join(column if not names else f"{column}: {', '.join(names)}" for column, names in settings["group"])
     shown = settings | {"horizon": horizon, "group": groups, "complete": "yes" if settings["complete"] else "no"}

@@ -17,7 +17,7 @@ from tests.diagrams.test_murphy import plot_height
 from tests.reference import data
 from trueodds.core.errors import InputError
 from trueodds.diagrams.comparison import Comparison
-from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS
+from trueodds.diagrams.model_results import COLORS, LINE_STYLES, MARKERS
 from trueodds.diagrams.reliability import Reliability
 from trueodds.lenses.lens_by_name import as_lens
 

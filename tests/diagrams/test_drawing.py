@@ -371,6 +371,9 @@ def test_six_diagrams_of_classes_fit_into_a_small_figure(k):
     for ax in figure.subplots(2, 3).flat:
         diagram.draw(ax)
     figure.draw_without_rendering()
+    panels = [ax.get_tightbbox() for ax in figure.axes if ax.get_visible()]
+    assert len(panels) >= 6
+    assert all(box is None or box.width > 0 for box in panels)
 
 
 def test_a_grid_in_given_axes_takes_fewer_columns_before_it_gives_up():

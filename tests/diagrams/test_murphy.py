@@ -12,8 +12,7 @@ from tests.diagrams.test_drawing import marks, view
 from tests.reference import data
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_percent
-from trueodds.diagrams.model_results import format_error
-from trueodds.diagrams.model_styles import MARKERS
+from trueodds.diagrams.model_results import MARKERS, format_error
 from trueodds.diagrams.murphy import Murphy
 from trueodds.diagrams.murphy_curves import MurphyCurve, threshold_grid
 from trueodds.diagrams.murphy_finding import (

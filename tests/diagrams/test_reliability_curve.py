@@ -13,8 +13,7 @@ import trueodds as to
 from tests.diagrams.artists import name_of
 from tests.diagrams.test_drawing import classwise, marks, view
 from tests.reference import data, frame, golden
-from trueodds.calibrators._curves.kernel_regression import kernel_regression
-from trueodds.calibrators.kernel import KernelSpec
+from trueodds.calibrators.kernel import KernelSpec, kernel_regression
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_probabilities
 from trueodds.diagrams._style.marks import LEGEND_SIZE

@@ -12,10 +12,9 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from trueodds.binning.edge_rounding import edge_rounding_notes, sample_scores
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import default_partition
-from trueodds.binning.uniform import Uniform
+from trueodds.binning.uniform import Uniform, edge_rounding_notes, sample_scores
 from trueodds.core.errors import Note
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
@@ -23,9 +22,9 @@ from trueodds.core.weighted_sum import weighted_sum
 from trueodds.diagrams._style.formatting import TALLY_NOTE
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.table_columns import Columns
-from trueodds.kernels import random_label_sums, random_streams
+from trueodds.kernels import random_labels
 from trueodds.kernels.bins import Bins
-from trueodds.kernels.bootstrap_sums import argsort_bins
+from trueodds.kernels.bootstrap import argsort_bins
 from trueodds.lenses.view import View
 from trueodds.resampling.intervals.closed_form import clopper_pearson_limits, wilson_limits
 from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, poisson_binomial_pmf
@@ -463,7 +462,7 @@ class _OutcomeDraws:
     def sum_labels(self, rows: Array) -> Array:
         """Single rows with one label, which is drawn."""
         row_bins = self.bin_index[rows].astype(np.int32).reshape(1, -1, 1)
-        return random_label_sums.sum_label_weights(
+        return random_labels.sum_label_weights(
             self.p[rows, None], self.view.w[rows], row_bins, self.n_bins, stream_key(self.rng), 0, self.resamples,
             independent=True,
         )  # fmt: skip
@@ -474,7 +473,7 @@ class _OutcomeDraws:
         row_bins = self.bin_index[rows].astype(np.int32)[:, None]
         predicted_sums = np.bincount(self.bin_index[rows], w * predicted, self.n_bins)
         residuals = (w * (observed - predicted))[:, None]
-        return predicted_sums + random_streams.sum_sign_flips(
+        return predicted_sums + random_labels.sum_sign_flips(
             np.arange(len(rows)), row_bins, residuals, self.n_bins, stream_key(self.rng), 0, self.resamples
         )
 

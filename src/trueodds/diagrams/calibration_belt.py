@@ -40,6 +40,8 @@ from trueodds.lenses.view import View, view_title
 CURVE_POINTS = 51  # points evenly spaced in p, and as many in its log odds
 GRID_CURVE_POINTS = 26  # the same for several panels
 STRIP_BINS = 20  # bins of the strip; their edges are edges of a tally's cells too
+# From the widest band inward; distinct in gray. There are at most as many bands.
+BAND_SHADES = ("#E1E6EB", "#BCC6D0", "#96A3B0", "#73818F")
 TEST_ALPHA = 0.05  # a smaller p-value is reported as a rejection even if the band contains the diagonal
 
 
@@ -119,7 +121,7 @@ class CalibrationBelt(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= len(set(self.levels)) <= 4:
+        if not 1 <= len(set(self.levels)) <= len(BAND_SHADES):
             raise InputError(
                 "TO203",
                 "levels must hold one to four levels.",
@@ -343,12 +345,6 @@ def _view_of_cells(p: Array, y: Array, w: Array, ww: Array, n: Array) -> View:
     return View(p, y, w, n=n, sums=sums)
 
 
-BAND_SHADES = (
-    "#E1E6EB",
-    "#BCC6D0",
-    "#96A3B0",
-    "#73818F",
-)  # from the widest band, the lightest, inward; distinct in gray
 OUTLINE_COLOR = "#75828F"  # outline of the widest band, which keeps it visible where it is hardly wider than the next
 
 

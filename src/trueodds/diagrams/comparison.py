@@ -10,6 +10,7 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
+from trueodds.core.rng import as_generator, seed_of
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips_and_table
@@ -20,15 +21,18 @@ from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, BinnedPlot
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import (
+    COLORS,
+    LINE_STYLES,
+    MARKERS,
     MISSING,
     ModelResult,
     Models,
     describe_comparison,
     format_error,
+    legend_name,
     match_views,
     measure_models,
 )
-from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_name, panel_limit_notes
 from trueodds.diagrams.reliability import Reliability
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
@@ -130,7 +134,7 @@ class Comparison(BinnedRecipe):
 
     def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         views_by_model = match_views(models, lens, self.name)
-        seed = int(rng) if isinstance(rng, (int, np.integer)) else int(rng.integers(2**31))
+        seed = seed_of(rng, as_generator(rng))
         results, notes = measure_models(
             models, BinnedError(self.partition), lens, IntervalSpec(level=self.level), self.paired, seed
         )
@@ -283,6 +287,7 @@ def _format_error_range(errors: Sequence[float]) -> str:
     return f"{low:.3f}" if len(errors) == 1 else f"{low:.3f}–{high:.3f}"
 
 
+NUMBER_TABLE_COLUMNS = ("error", "noise_floor", "difference", "difference_low", "difference_high")
 MODEL_OFFSET = 2.2  # horizontal offset in points between models, so that equal bins do not hide each other
 
 
@@ -370,6 +375,3 @@ class ComparisonDiagram(model_strips_and_table.DiagramWithStrips, BinnedPlot):
             ("noise floor", [format_error(numbers["noise_floor"]) for numbers in numbers_by_model]),
             model_strips_and_table.difference_column(numbers_by_model, self.names[0], font_size),
         ]
-
-
-NUMBER_TABLE_COLUMNS = ("error", "noise_floor", "difference", "difference_low", "difference_high")

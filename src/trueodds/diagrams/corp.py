@@ -15,6 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams import corp_curve
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import (
+    SCORE_NAMES,
     TALLY_NOTE,
     capitalize_first,
     format_percent,
@@ -319,7 +320,7 @@ def _format_segments(segments: Sequence[BandSegment], *, is_only_segment: bool) 
 def _describe_miscalibration(panel: CorpPanel, score: str) -> str:
     """State how much recalibration could reduce the score."""
     decomposition = panel.curve.decomposition
-    score_name = {"brier": "Brier score", "log_loss": "log loss"}[score]
+    score_name = SCORE_NAMES[score]
     if decomposition["score"] == float("inf"):
         return f"The {score_name} is infinite: an observed outcome had predicted probability 0."
     mean_score, mcb = (format_score(decomposition[key]) for key in ("score", "mcb"))
@@ -470,11 +471,10 @@ class _RateStrip(Mark):
         return []
 
 
-def _decomposition_text(panel_row: Mapping[str, Any], score_name: str, size: float) -> Mark:
+def _decomposition_text(panel_row: Mapping[str, Any], score: str, size: float) -> Mark:
     """Score, MCB, DSC and UNC in the corner of the axes that the curve leaves free."""
-    name = {"brier": "Brier score", "log_loss": "log loss"}[score_name]
     lines = [
-        f"{name} {format_score(panel_row['score'])}",
+        f"{SCORE_NAMES[score]} {format_score(panel_row['score'])}",
         f"miscalibration MCB {format_score(panel_row['mcb'])}",
         f"discrimination DSC {format_score(panel_row['dsc'])}",
         f"uncertainty UNC {format_score(panel_row['unc'])}",

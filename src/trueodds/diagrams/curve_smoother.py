@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import bdtrik, betainc, betaincinv, expit, ndtr, ndtri
 
-from trueodds.calibrators._curves.kernel_regression import (
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, log_odds
+from trueodds.calibrators.kernel import (
     MIN_BANDWIDTH,
     bin_scores,
     kernel_regression,
     select_bandwidth,
 )
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, log_odds
 from trueodds.core.typing import Array
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums, ResampledLabels, sum_by_score
 from trueodds.estimators._smoothing.kernel_density import KERNELS
@@ -140,8 +140,20 @@ class LoessSmoother:
         return SmoothedRates(score_groups, self.fit.weights, columns["rate"], columns["reference"])
 
 
-def loess_view(view: View) -> tuple[DistinctScoreSums, LoessSmoother, dict[str, Array]]:
-    """The scores of a view, its local regression, and the same columns as of `smooth_view`.
+class SmoothedView(NamedTuple):
+    """The smoothed curve of a view.
+
+    The columns are the points of the curve (`score`) with their `piece`, the smoothed outcomes (`rate`), the smoothed
+    predictions (`reference`), their difference (`error`), and the rate without smoothing bias (`probability`).
+    """
+
+    score_sums: DistinctScoreSums
+    smoother: CurveSmoother | LoessSmoother
+    columns: dict[str, Array]  # (points,) each
+
+
+def loess_view(view: View) -> SmoothedView:
+    """Smooth the outcomes of a view by the local regression of its scores.
 
     A parabola reproduces the predictions of a calibrated model, so the reference is the score itself.
     """
@@ -159,7 +171,7 @@ def loess_view(view: View) -> tuple[DistinctScoreSums, LoessSmoother, dict[str, 
         "error": rate - point,
         "probability": rate,
     }
-    return score_sums, LoessSmoother(fit), columns
+    return SmoothedView(score_sums, LoessSmoother(fit), columns)
 
 
 def choose_smoother(
@@ -174,14 +186,8 @@ def choose_smoother(
     return CurveSmoother(scale, 0.0, select_bandwidth(scores, w, bandwidth, scale, -math.log(MIN_PROB)))
 
 
-def smooth_view(
-    view: View, bandwidth: float | str, scale: str, range_setting: RangeSetting | None
-) -> tuple[DistinctScoreSums, CurveSmoother, dict[str, Array]]:
-    """The scores of a view, its smoother, and the columns of the smoothed curve.
-
-    The columns are the points of the curve (`score`) with their `piece`, the smoothed outcomes (`rate`), the smoothed
-    predictions (`reference`), their difference (`error`), and the rate without smoothing bias (`probability`).
-    """
+def smooth_view(view: View, bandwidth: float | str, scale: str, range_setting: RangeSetting | None) -> SmoothedView:
+    """Smooth the outcomes and the predictions of a view by a Gaussian kernel."""
     score_sums = sum_by_score(view)
     smoother = choose_smoother(view, score_sums, bandwidth, scale, range_setting)
     point, piece = smoother.curve_points(score_sums.score)
@@ -202,7 +208,7 @@ def smooth_view(
         "error": rate - reference,
         "probability": correct_smoothing_bias(rate, point, reference),
     }
-    return score_sums, smoother, columns
+    return SmoothedView(score_sums, smoother, columns)
 
 
 def correct_smoothing_bias(rate: Array, score: Array, reference: Array) -> Array:

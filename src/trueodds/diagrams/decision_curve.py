@@ -14,31 +14,36 @@ from trueodds.core.results import Interval
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Range
 from trueodds.core.typing import Array
-from trueodds.data.predictions import Predictions
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import TALLY_NOTE, format_range, format_share, join_words
 from trueodds.diagrams._style.marks import HLine, Line, Mark, PanelSize
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_results import MISSING, Models, match_views
-from trueodds.diagrams.model_styles import legend_name, marks_thresholds, sentence_name
+from trueodds.diagrams.model_results import (
+    MISSING,
+    Models,
+    are_equal,
+    legend_name,
+    marks_thresholds,
+    match_views,
+    sentence_name,
+)
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
 from trueodds.estimators.threshold_scores import MIN_OUTCOMES, net_benefit, treat_all_net_benefit
-from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import effective_n, effective_sample_size
 from trueodds.lenses.view import View, view_title
-from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, SharedResamples
+from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
+from trueodds.resampling.draws import Bootstrap, FixedCells
 from trueodds.resampling.intervals.method import interval_of_mean
 from trueodds.resampling.intervals.percentile import jackknife_mean, percentile_interval
 
-# Default thresholds are equally spaced from 0 to the first of these ends that this quantile of the predictions does not
-# exceed. They have the first of these numbers of steps per unit that gives at least this number of steps.
-SCORE_QUANTILE = 0.99
-DEFAULT_ENDS = (0.01, 0.02, *(i / 20 for i in range(1, 20)))
-STEPS_PER_UNIT, MIN_STEPS = (100, 200, 500, 1000, 5000), 50
+# Default thresholds are equally spaced from 0 to an end.
+SCORE_QUANTILE = 0.99  # the end is at least this quantile of the predictions
+DEFAULT_ENDS = (0.01, 0.02, *(i / 20 for i in range(1, 20)))  # the smallest one that is large enough
+STEPS_PER_UNIT, MIN_STEPS = (100, 200, 500, 1000, 5000), 50  # the coarsest spacing with so many steps up to the end
 ROUNDING_ERROR = 1e-12  # differences of net benefits up to this count as 0
 STRIP_BINS = 40  # bins of the strip of predictions
 # The y-axis shows negative net benefits at least, and at most, down to these shares of the height above 0.
@@ -140,7 +145,7 @@ class DecisionCurve(Recipe):
 
     def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models, with the clusters of their rows."""
-        clusters = {name: data.cluster if isinstance(data, Predictions) else None for name, data in models.items()}
+        clusters = {name: data.cluster for name, data in models.items()}
         return self._build_diagram(match_views(models, lens, self.name), clusters, as_generator(rng))
 
     def _build_diagram(
@@ -169,8 +174,7 @@ class DecisionCurve(Recipe):
                 limits = curve.limits(clusters[name], self.level, self.resamples, rng) if has_limits else None
                 panels[-1].append(_curve_rows(name, curve, limits))
             tables += [*panels[-1], *(_strip_rows(name, curve) for name, curve in curves.items())]
-            event_rates = [curve.event_rate for curve in curves.values()]
-            if not np.allclose(event_rates, event_rates[0], rtol=1e-9, atol=1e-12):
+            if not are_equal([curve.event_rate for curve in curves.values()]):
                 text = "The models have different outcomes: the line of treating all is for the first model."
                 notes.append(Note("TN263", text))
         limits_of_axes = _axis_limits(thresholds, panels[:MAX_PANELS])
@@ -525,16 +529,14 @@ class NetBenefitCurve:
 
     def _resample_units(self, cluster: Array | None, resamples: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Σw and Σwy of resampled rows or clusters by number of thresholds, (resamples, t + 1) each."""
-        w, wy = self.view.w[:, None], (self.view.w * self.view.y)[:, None]
-        cell_sums = CellSums(self.n_treating[:, None], w, np.zeros_like(w), wy, len(self.w), cluster)
+        cells = FixedCells(self.n_treating, len(self.w))
 
-        def sum_block(multiplicities: Array) -> tuple[Array, Array]:
-            """The sums of these resamples; one whose rows all have weight 0 is left out."""
-            w_draws, _, wy_draws = cell_sums.sum_cells(multiplicities)
-            has_weight = w_draws.sum(axis=1) > 0
-            return w_draws[has_weight], wy_draws[has_weight]
+        def drawn_sums(_v: int, w: Array, _wp: Array, wy: Array) -> tuple[Array, Array]:
+            """The sums of some resamples; one whose rows all have weight 0 is left out."""
+            has_weight = w.sum(axis=1) > 0
+            return w[has_weight], wy[has_weight]
 
-        blocks = SharedResamples(len(w), cluster, resamples, rng).map_blocks(sum_block, cell_sums.n_cells)
+        (blocks,) = Bootstrap(len(self.view), cluster, resamples, rng).map_cells([(self.view, cells)], drawn_sums)
         w_blocks, wy_blocks = zip(*blocks, strict=True)
         return np.concatenate(w_blocks), np.concatenate(wy_blocks)
 

@@ -22,6 +22,7 @@ from trueodds.diagrams._style.marks import LEGEND_SIZE, Mark, PanelSize, draw_ma
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.presentation import Presentation
 
+COMMON_LAYERS = ("legend", "finding")  # that every diagram has beside its own
 _LONG_LABELS = "long legend labels"  # internal layer that is left out in narrow axes
 
 
@@ -171,7 +172,7 @@ class DiagramContent:
         InputError
             TO203 for an unknown layer.
         """
-        known_layers = (*self.layers, "legend", "finding")
+        known_layers = (*self.layers, *COMMON_LAYERS)
         for layer in layers:
             if layer not in known_layers:
                 fix = f"Use one of {', '.join(known_layers)}."

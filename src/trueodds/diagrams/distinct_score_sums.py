@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -58,11 +59,13 @@ class DistinctScoreSums:
         """
         if len(first) == len(self.score):
             return self
-        wp = np.add.reduceat(self.w * self.score, first)
-        n, w, wy, ww = (np.add.reduceat(column, first) for column in (self.n, self.w, self.wy, self.ww))
-        wwr, wwd = (None if column is None else np.add.reduceat(column, first) for column in (self.wwr, self.wwd))
+        columns = {name: getattr(self, name) for name in ("n", "w", "wy", "ww", "wwr", "wwd")}
+        sums: dict[str, Any] = {
+            name: None if column is None else np.add.reduceat(column, first) for name, column in columns.items()
+        }
+        mean_score = np.add.reduceat(self.w * self.score, first) / sums["w"]
         low, high = self.low[first], self.high[np.append(first[1:], len(self.score)) - 1]
-        return DistinctScoreSums(wp / w, low, high, n, w, wy, ww, wwr, wwd, self.max_weight)
+        return replace(self, score=mean_score, low=low, high=high, **sums)
 
     def merge_by_weight(self, max_groups: int) -> DistinctScoreSums:
         """Merge neighbors into at most `max_groups` groups of about equal weight."""
@@ -107,7 +110,7 @@ def sum_by_score(view: View, *, by_rank: bool = False) -> DistinctScoreSums:
         cell = np.clip(np.searchsorted(CELL_EDGES, s, "left"), 1, len(CELL_EDGES) - 1)
         low, high = np.minimum(CELL_EDGES[cell - 1], s), np.maximum(CELL_EDGES[cell], s)
     max_weight = float(view.w.max()) if view.is_rows else float((w / n).max())
-    score_sums = DistinctScoreSums(s, low, high, n, w, wy, ww, max_weight=max_weight)
+    score_sums = DistinctScoreSums(score=s, low=low, high=high, n=n, w=w, wy=wy, ww=ww, max_weight=max_weight)
     if _has_binary_outcomes(view):
         return score_sums
     if view.is_rows:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from json import dumps
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import VERSION_SEPARATOR
-from trueodds.core.json_files import strict_json
 from trueodds.core.notebook_html import frame_html, notes_html, picture_html, result_html
 from trueodds.core.printable import to_printable
 from trueodds.core.results import with_notes
@@ -22,17 +18,10 @@ from trueodds.core.settings import Count, check
 from trueodds.core.table import to_data_frame
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import grid_layout
-from trueodds.diagrams._style.publication import PublicationSize, has_title, printed_width
-from trueodds.diagrams._style.rendering import (
-    embed_svg,
-    import_matplotlib,
-    is_data_file,
-    output_file,
-    render,
-    write_data_file,
-    write_picture,
-)
-from trueodds.diagrams.base import Diagram
+from trueodds.diagrams._style.publication import PublicationSize, printed_width
+from trueodds.diagrams._style.rendering import import_matplotlib
+from trueodds.diagrams.base import Diagram, SavableFigure
+from trueodds.diagrams.diagram_content import COMMON_LAYERS
 from trueodds.diagrams.presentation import Presentation
 
 MAX_CELLS = 24  # more are illegible on a page
@@ -43,7 +32,7 @@ _HIGHEST_COLUMNS = ("y_high", "delta_high", "gamma_high", "tallest", "tallest_ra
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DiagramGrid:
+class DiagramGrid(SavableFigure):
     """Several models by one or several diagrams in one picture, with methods to draw, save and serialize it.
 
     Several diagrams have a row per model and a column per diagram. The models of a single diagram fill the rows of the
@@ -69,6 +58,8 @@ class DiagramGrid:
     >>> to.draw(y, {"a": p, "b": q}, ["reliability", "cumulative"])
     grid · 2 models × 2 diagrams (reliability, cumulative) · n=3
     """
+
+    id_letter: ClassVar[str] = "g"
 
     models: tuple[str, ...]
     diagrams: tuple[Diagram, ...]
@@ -130,10 +121,9 @@ class DiagramGrid:
             A row per mark, with the columns `diagram` and `model`. Columns that a diagram does not have are empty in
             its rows. A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed.
         """
-        columns = self._table()
-        return to_data_frame(columns)
+        return to_data_frame(self._csv_columns())
 
-    def _table(self) -> dict[str, list[Any]]:
+    def _csv_columns(self) -> dict[str, list[Any]]:
         """Return the plotted numbers of all cells as columns, with None where a diagram does not have a column."""
         tables: list[dict[str, list[Any]]] = []
         for diagram in self.diagrams:
@@ -180,13 +170,13 @@ class DiagramGrid:
         InputError
             TO203 for a layer that no diagram has.
         """
-        known = {*(layer for diagram in self.diagrams for layer in diagram.layers), "legend", "finding"}
+        known = {*(layer for diagram in self.diagrams for layer in diagram.layers), *COMMON_LAYERS}
         for layer in layers:
             if layer not in known:
                 fix = f"Use one of {', '.join(sorted(known))}."
                 raise InputError("TO203", "No diagram of the grid has this layer.", describe(layer), fix)
         reduced = [
-            diagram.less(*(layer for layer in layers if layer in (*diagram.layers, "legend", "finding")))
+            diagram.less(*(layer for layer in layers if layer in (*diagram.layers, *COMMON_LAYERS)))
             for diagram in self.diagrams
         ]
         return replace(self, diagrams=tuple(reduced))
@@ -227,66 +217,16 @@ class DiagramGrid:
             self._drawn_diagrams(), self._grid_names(), presentation, self._n_model_columns(width)
         )
 
-    @insert_shared_parameters
-    def save(
-        self,
-        path: str | Path,
-        *,
-        title: str | bool | None = None,
-        figsize: tuple[float, float] | None = None,
-        dpi: float | None = None,
-        legend: bool | None = None,
-        style: str | None = None,
-        width: float | str | None = None,
-    ) -> None:
-        """Write the grid as .svg, .png or .pdf, or its data as .csv or .json; equal numbers give an equal file.
-
-        Parameters
-        ----------
-        path : str or Path
-            The suffix selects the format: .csv has the columns of `frame`, and .json the content of `to_dict`.
-        title, figsize : as in `Presentation`
-        dpi : float, optional
-            Pixels per inch, 200 by default for .png.
-        legend : as in `Presentation`
-        style : {"paper", "slide"}, optional
-            As in `Diagram.save`. The default width is that of a page. Type is smaller where many panels need the room.
-        width : float, "column" or "page", optional
-            As in `Diagram.save`.
-
-        Raises
-        ------
-        InputError
-            As in `Diagram.save`.
-        """
-        presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
-        file = output_file(path)
-        picture_settings = {"title": title, "figsize": figsize, "dpi": dpi, "legend": legend}
-        if is_data_file(file, picture_settings | {"style": style, "width": width}):
-            write_data_file(file, self.to_dict(), strict_json(self._table()))
-            return
-        publication, presented = None, self
-        if style is not None or width is not None:
-            if figsize is not None:
-                fix = "Leave figsize out: the height follows from the width."
-                raise InputError("TO203", "figsize excludes style and width.", describe(figsize), fix)
-            import_matplotlib()
-            if presentation.title is None and not has_title(style):
-                presentation = replace(presentation, title=False)
-            size = "page" if width is None else width
-            n_columns = self._n_model_columns(printed_width(style, size))
-            publication = grid_layout.size_of_grid(
-                self._drawn_diagrams(), self._grid_names(), presentation, style, size, n_columns
-            )
-            presentation = replace(presentation, figsize=publication.figsize)
-            if len(self.diagrams) == 1:
-                presented = replace(self, ncols=n_columns)
-        presented = replace(presented, presentation=presentation)
-        write_picture(
-            file,
-            lambda: presented._embedded_svg(publication),
-            lambda file_format: presented._render(file_format, publication),
+    def _for_publication(self, style: str | None, width: float | str | None) -> tuple[Self, PublicationSize]:
+        """Return the grid, as wide as a page by default, with its figure size and columns, and the size."""
+        width = "page" if width is None else width
+        n_columns = self._n_model_columns(printed_width(style, width))
+        publication = grid_layout.size_of_grid(
+            self._drawn_diagrams(), self._grid_names(), self.presentation, style, width, n_columns
         )
+        presentation = replace(self.presentation, figsize=publication.figsize)
+        ncols = n_columns if len(self.diagrams) == 1 else None
+        return replace(self, presentation=presentation, ncols=ncols), publication
 
     def _drawn_diagrams(self) -> list[Diagram]:
         """Return the diagrams as they are drawn: with short labels, and without numbers that would cover the marks."""
@@ -294,20 +234,6 @@ class DiagramGrid:
             diagram.less(*(layer for layer in diagram.layers if layer == "numbers")).with_short_labels().printable()
             for diagram in self.diagrams
         ]
-
-    def svg(self) -> str:
-        """Return the picture as a self-contained `<svg>` element, identical for identical numbers.
-
-        Returns
-        -------
-        str
-            The element, with an alternative text.
-        """
-        return self._embedded_svg(None)
-
-    def _embedded_svg(self, publication: PublicationSize | None) -> str:
-        prefix = "g" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
-        return embed_svg(self._render("svg", publication).decode(), prefix, self._alternative_text())
 
     def _alternative_text(self) -> str:
         findings = [
@@ -317,21 +243,11 @@ class DiagramGrid:
         ]
         return to_printable(" ".join(findings))
 
-    def _render(self, file_format: str, publication: PublicationSize | None) -> bytes:
-        return render(self.draw, file_format, self.presentation.dpi, publication)
-
     def _repr_html_(self) -> str:
-        try:
-            svg = self.svg()
-        except InputError:  # without matplotlib
+        svg = self._render_for_notebook(self.svg)
+        if svg is None:
             return result_html(self.describe(), self.notes)
         return frame_html(picture_html(svg, self._alternative_text()), notes_html(self.notes))
-
-    def _repr_png_(self) -> bytes | None:
-        try:
-            return self._render("png", None)
-        except InputError:
-            return None
 
 
 def stack_models(diagrams: Mapping[str, Diagram]) -> Diagram:

@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_column, format_intervals, format_number
 from trueodds.core.progress import report_progress
 from trueodds.core.results import Interval, noise_floor_label
-from trueodds.core.rng import as_generator
+from trueodds.core.rng import as_generator, seed_of
 from trueodds.core.settings import Level, NonNegative, Range, Resamples
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
@@ -23,7 +23,7 @@ from trueodds.diagrams._style.marks import Mark, PanelSize, Points, Segments, Te
 from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import Recipe
-from trueodds.diagrams.table_columns import rows_to_columns
+from trueodds.diagrams.table_columns import rows_to_columns, select_part
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.group_results import ByGroup
@@ -149,19 +149,20 @@ class ForestPlot(Recipe):
         lens: Lens,
         rng: int | np.random.Generator = 0,
     ) -> Diagram:
-        """The diagram of one model, with the groups whose rows all have weight 0."""
+        """The diagram of one model; groups whose rows all have weight 0 are listed as not examined."""
         if len(data) != 1:
             return super().draw_resolved(data, lens, rng)  # raises an error
         all_rows, rows = (check_has_groups(model) for model in next(iter(data.values())))
         generator = as_generator(rng)
         prediction_method = check_between(self.between, self.method, self._resolved_estimator, self.max_groups)
         estimator, rows = self._resolved_estimator.prepare(rows)
-        seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+        seed = seed_of(rng, generator)
         interval_spec = IntervalSpec("auto", self.level, 2000 if self.resamples is None else self.resamples)
         with report_progress(None) as report:
             by_group = analyze_groups(
-                GroupErrors(estimator, lens, lens.aggregate, interval_spec, seed), all_rows, rows, self.crossings,
-                self.max_groups, self.min_effect, None, self.resamples, generator, report, {}, (), prediction_method,
+                GroupErrors(estimator, lens, lens.aggregate, interval_spec, seed), all_rows, rows,
+                crossings=self.crossings, max_groups=self.max_groups, min_effect=self.min_effect,
+                resamples=self.resamples, rng=generator, progress=report, between=prediction_method,
             )  # fmt: skip
         return GroupsPlot(
             name=self.name,
@@ -175,19 +176,24 @@ class ForestPlot(Recipe):
 
 
 def _table_rows(by_group: ByGroup) -> list[dict[str, Any]]:
-    """A row for each group, for each one that was not examined, and for all rows."""
-    groups = [("group", group.to_dict()) for group in by_group.groups]
-    groups += [("unexamined", {"column": group.column, "value": group.value, "status": group.reason})
-               for group in by_group.unexamined]  # fmt: skip
+    """A row for each group, for each one that was not examined, for each mean of groups, and for all rows."""
+    rows: list[dict[str, Any]] = [{"part": "group", **group.to_dict()} for group in by_group.groups]
+    rows += [
+        {"part": "unexamined", "column": group.column, "value": group.value, "status": group.reason}
+        for group in by_group.unexamined
+    ]
     for summary in by_group.between:
         if summary.mean is not None and summary.mean_interval and summary.prediction:
-            mean, new = ({"column": summary.column, "value": value} for value in ("mean of groups", "new group"))
-            groups.append(("mean", mean | {"error": summary.mean, "interval": summary.mean_interval.to_dict()}))
-            groups.append(("new", new | {"interval": summary.prediction.to_dict()}))
+            mean = {"value": "mean of groups", "error": summary.mean, "interval": summary.mean_interval.to_dict()}
+            new = {"value": "new group", "interval": summary.prediction.to_dict()}
+            rows += [
+                {"part": "mean", "column": summary.column, **mean},
+                {"part": "new", "column": summary.column, **new},
+            ]
     overall = by_group.overall
     interval = None if overall.interval is None else overall.interval.to_dict()
     numbers = {"n": overall.n, "error": overall.value, "interval": interval, "noise_floor": overall.noise_floor}
-    groups.append(("all", {"column": "", "value": "all rows", **numbers}))
+    rows.append({"part": "all", "column": "", "value": "all rows", **numbers})
 
     def number(row: Mapping[str, Any], name: str) -> float:
         """The number of this name; NaN if it is undefined."""
@@ -197,7 +203,7 @@ def _table_rows(by_group: ByGroup) -> list[dict[str, Any]]:
     return [
         {
             "view": by_group.lens,
-            "part": part,
+            "part": row["part"],
             "column": row["column"],
             "value": row["value"],
             "n": row.get("n", 0),
@@ -213,12 +219,12 @@ def _table_rows(by_group: ByGroup) -> list[dict[str, Any]]:
             "status": row.get("status") or "",
             "direction": row.get("direction") or "",
         }
-        for part, row in groups
+        for row in rows
     ]
 
 
 def _panel_row(by_group: ByGroup) -> dict[str, Any]:
-    """The row of `panels`, with limits of x that contain all errors and intervals, and of an error its best value."""
+    """The row of `panels`; its x limits contain all errors and intervals and, for an error, its best value."""
     numbers = (
         [] if noise_floor_label(by_group.estimator) != "noise floor" else [by_group.settings.get("best_value", 0.0)]
     )
@@ -240,7 +246,7 @@ def _panel_row(by_group: ByGroup) -> dict[str, Any]:
         "groups": n_groups,
         "miscalibrated": n_miscalibrated,
         "unexamined": len(by_group.unexamined),
-        "between": 2 * sum(summary.prediction is not None for summary in by_group.between),
+        "between": 2 * sum(summary.prediction is not None for summary in by_group.between),  # rows `mean` and `new`
         "x_low": low - margin,
         "x_high": high + margin,
     }
@@ -301,7 +307,8 @@ class GroupsPlot(Diagram):
 
     @property
     def _n_rows(self) -> int:
-        return int((self.panels["groups"] + self.panels["unexamined"] + self.panels["between"]).max())
+        """The number of rows of the panel with the most groups."""
+        return max(len(self._group_rows(panel)["part"]) for panel in range(len(self.panels["view"])))
 
     @property
     def _columns(self) -> list[str]:
@@ -338,8 +345,9 @@ class GroupsPlot(Diagram):
         return [f"{column}={value}" for column, value in zip(rows["column"], rows["value"], strict=True)]
 
     def _group_rows(self, panel: int) -> dict[str, Array]:
-        """The rows of the table without the last one, of all rows."""
-        return {name: column[:-1] for name, column in self.rows(panel).items()}
+        """The rows of the table without that of all rows together, which is drawn as a line."""
+        rows = self.rows(panel)
+        return {name: column[rows["part"] != "all"] for name, column in rows.items()}
 
     def _row_height(self, size: PanelSize) -> float:
         """Points of a group."""
@@ -362,7 +370,8 @@ class GroupsPlot(Diagram):
     def marks(self, panel: int, size: PanelSize) -> list[Mark]:
         """The groups by status, the noise floors, the error of all rows, and the numbers."""
         rows = self._group_rows(panel)
-        y, marks, alpha = np.arange(len(rows["value"])), list[Mark](), format_level(1 - self.settings["level"])
+        y, alpha = np.arange(len(rows["value"])), format_level(1 - self.settings["level"])
+        marks: list[Mark] = []
         marker_size = 5.0 * min(1.0, self._row_height(size) / 11)
         for status, style in _STATUS_STYLES.items():
             has_criterion = status == "miscalibrated" and self.has_long_labels
@@ -394,7 +403,7 @@ class GroupsPlot(Diagram):
         tick: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 1.2, "zorder": 2.5, "layer": "noise_floor"}
         tick |= {"label": noise_floor_label(self.settings["estimator"]), "key": {"marker": "|", "linestyle": "none"}}
         dashed: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.0, "linestyle": (0, (4, 2)), "zorder": 2}
-        overall = float(self.rows(panel)["error"][-1])
+        overall = float(select_part(self.rows(panel), "all")["error"][0])
         overall_label = f"all rows: {format_number(overall)}" if len(self.panels["view"]) == 1 else "all rows"
         return [
             *marks,

@@ -120,7 +120,7 @@ class LloPosterior(Recipe):
     def _view_columns(
         self, name: str, likelihood: LloLikelihood, low: Array, high: Array, notes: list[Note], *, has_map: bool
     ) -> dict[str, Array]:
-        """Map, contours and marks of one view; only the marks if it is not drawn."""
+        """Map, contours and marks of one view; only the marks if it is not drawn. Adds the notes on it to `notes`."""
         if not likelihood.has_finite_maximum:
             text = (
                 f"{name}: no finite shift and slope maximize the likelihood, because the scores separate the outcomes "

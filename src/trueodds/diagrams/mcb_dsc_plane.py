@@ -9,12 +9,19 @@ import numpy as np
 
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import join_words
+from trueodds.diagrams._style.formatting import SCORE_NAMES, join_words
 from trueodds.diagrams._style.marks import Mark, PanelSize, Points, Segments, Text
-from trueodds.diagrams.model_results import ModelResult, describe_comparison, format_error, tied_indices
-from trueodds.diagrams.model_styles import COLORS, MARKERS, legend_name
+from trueodds.diagrams.model_results import (
+    COLORS,
+    MARKERS,
+    ModelResult,
+    describe_comparison,
+    format_error,
+    legend_name,
+    tied_indices,
+)
 from trueodds.diagrams.murphy_curves import MurphyModel
-from trueodds.diagrams.murphy_finding import SCORE_NAMES, describe_decomposition
+from trueodds.diagrams.murphy_finding import describe_decomposition
 
 
 class PlaneDiagram(model_strips_and_table.DiagramOfModels):
@@ -61,8 +68,8 @@ class PlaneDiagram(model_strips_and_table.DiagramOfModels):
         marks += self._isoline_marks(panel, float(model_rows["unc"][0]), size)
         if len(self.panels["view"]) == 1:
             tables = [{name: values[i : i + 1] for name, values in model_rows.items()} for i in range(len(names))]
-            score, font_size = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]], size.font_size - 0.5
-            columns = model_strips_and_table.score_columns(tables, self.names[0], score, font_size)
+            font_size = size.font_size - 0.5
+            columns = model_strips_and_table.score_columns(tables, self.names[0], self.settings["score"], font_size)
             marks.append(model_strips_and_table.NumberTable(names, columns, font_size))
         return marks
 
@@ -73,7 +80,7 @@ class PlaneDiagram(model_strips_and_table.DiagramOfModels):
         max_score, min_score = unc + x[1] - y[0], unc + x[0] - y[1]
         n_decimals = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
         scores = step * np.arange(int(np.ceil(min_score / step)), int(np.floor(max_score / step)) + 1)
-        label = f"equal {'Brier score' if self.settings['score'] == 'brier' else 'log loss'}"
+        label = f"equal {SCORE_NAMES[self.settings['score']]}"
         line: dict[str, Any] = {"layer": "lines", "label": label, "color": "#B8B8B8", "linewidth": 0.8, "zorder": 1.2}
         marks: list[Mark] = [Segments(x[0], x[1], x[0] + unc - scores, x[1] + unc - scores, **line)]
         if not (size.is_wide and self.has("lines")):

@@ -111,7 +111,7 @@ class MclloParameters(BaselineRecipe):
         )
 
     def _fit_view(self, view: View, notes: list[Note]) -> FittedView:
-        """Adds to `notes`."""
+        """Fit one view, and add the notes on it to `notes`."""
         P, Y, _ = select_weighted_rows(view)
         min_prob = resolve_min_prob(view, self.min_prob)
         notes += replacement_notes(P, Y, min_prob)
@@ -427,8 +427,9 @@ def _class_names(rows: Mapping[str, Array], panel_row: Mapping[str, Any], panel_
         is_other = np.arange(len(x)) != i
         for distance, (dx, dy) in itertools.product(distances, _NAME_DIRECTIONS):
             box = _label_box(
-                float(x[i]), float(y[i]), styling.text_width(name, size), 1.2 * size, distance * dx, distance * dy
-            )
+                float(x[i]), float(y[i]), width=styling.text_width(name, size), height=1.2 * size,
+                dx=distance * dx, dy=distance * dy,
+            )  # fmt: skip
             if (
                 not any(box.overlaps(other) for other in occupied)
                 and _distances_from_box(box, x, y)[is_other].min(initial=np.inf) > _MIN_NAME_DISTANCE
@@ -484,7 +485,7 @@ _LEADER_LINE_STYLE: dict[str, Any] = {
 }
 
 
-def _label_box(x: float, y: float, width: float, height: float, dx: float, dy: float) -> _Box:
+def _label_box(x: float, y: float, *, width: float, height: float, dx: float, dy: float) -> _Box:
     """Return the box of a name that lies (dx, dy) from an estimate at (x, y), centered along an axis without offset."""
     left = x + dx + (np.sign(dx) - 1) * width / 2
     low = y + dy + (np.sign(dy) - 1) * height / 2

@@ -9,11 +9,11 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import draw_diagram, styling
+from trueodds.diagrams._style.formatting import SCORE_NAMES
 from trueodds.diagrams._style.marks import Band, Mark, PanelSize, Segments, Strip, Text
 from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_results import format_error, format_interval
-from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, sentence_name
+from trueodds.diagrams.model_results import COLORS, LINE_STYLES, MARKERS, format_error, format_interval, sentence_name
 
 LINE_SPACING = 1.45  # distance between lines of the table, in multiples of the font size
 MIN_PLOT_HEIGHT = 2.4  # smallest height in inches of the plot above the strips
@@ -160,12 +160,12 @@ class NumberTable(Mark):
 
 
 def score_columns(
-    tables: Sequence[Mapping[str, Array]], first_model: str, score_label: str, size: float
+    tables: Sequence[Mapping[str, Array]], first_model: str, score: str, size: float
 ) -> list[tuple[str, list[str]]]:
-    """Score, its parts and the difference to the first model, formatted for the table of numbers."""
+    """The score (`brier` or `log_loss`), its parts and the difference to the first model, for the table of numbers."""
     rows = [{name: float(values[0]) for name, values in table.items() if values.dtype.kind == "f"} for table in tables]
     return [
-        (score_label, [format_error(row["score"]) for row in rows]),
+        (SCORE_NAMES[score].removesuffix(" score"), [format_error(row["score"]) for row in rows]),
         ("MCB", [format_error(row["mcb"]) for row in rows]),
         ("DSC", [format_error(row["dsc"]) for row in rows]),
         difference_column(rows, first_model, size),

@@ -45,7 +45,8 @@ _PART_TITLES = {
 }
 _HEIGHTS = {"ratio": 0.42, "evidence": 0.38, "rows": 0.2}
 _GAP = 0.34  # inches between the strips, with room for a title
-_POINTS_PER_INCH = 15  # number of cohorts per inch from which on their marks are small
+_MAX_COHORTS_PER_INCH = 15  # more cohorts per inch have small marks
+_TICK_LABEL_WIDTH = 0.011 * 11  # inches, for each point of the type size, of a date of 11 characters with its gap
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ class MonitorPlot(Diagram):
     def _ratio_marks(self, judged: Mapping[str, Array], x: Array, size: PanelSize) -> list[Mark]:
         """Return O:E of each judged cohort with its interval, in orange if that excludes 1."""
         is_off = (judged["low"] > 1) | (judged["high"] < 1)
-        is_dense = len(x) > _POINTS_PER_INCH * size.width
+        is_dense = len(x) > _MAX_COHORTS_PER_INCH * size.width
         marks: list[Mark] = [HLine(1.0, color=styling.MUTED_COLOR, linewidth=0.9, zorder=1, name="one")]
         for mask, color, bar_color, label in (
             (~is_off, styling.INSIDE_COLOR, styling.INSIDE_BAR_COLOR, ""),
@@ -297,7 +298,7 @@ class MonitorPlot(Diagram):
         ax.set_title(title, loc="left", pad=3, **style)
         first, last = float(rows["start"].min()), float(rows["end"].max())
         ax.set_xlim(first - 0.01 * (last - first), last + 0.01 * (last - first))
-        n_ticks = max(2, int(width / (0.011 * 11 * size)))
+        n_ticks = max(2, int(width / (_TICK_LABEL_WIDTH * size)))
         if self.settings["unit"] == "integer":
             ax.xaxis.set_major_locator(MaxNLocator(min(n_ticks, 8), integer=True))
         else:

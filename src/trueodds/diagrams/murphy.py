@@ -10,27 +10,30 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.ordering import decreasing_order
-from trueodds.core.rng import as_generator
+from trueodds.core.rng import as_generator, seed_of
 from trueodds.core.settings import Level, OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips_and_table
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
+from trueodds.diagrams._style.formatting import SCORE_NAMES, TALLY_NOTE, format_percent
 from trueodds.diagrams._style.marks import Line, Mark, PanelSize
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.mcb_dsc_plane import PlaneDiagram, describe_plane, plane_limits
 from trueodds.diagrams.model_results import (
+    COLORS,
     MISSING,
     ModelResult,
     Models,
+    are_equal,
     describe_comparison,
+    legend_name,
+    marks_thresholds,
     match_views,
     measure_models,
 )
-from trueodds.diagrams.model_styles import COLORS, legend_name, marks_thresholds
 from trueodds.diagrams.murphy_curves import MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
-from trueodds.diagrams.murphy_finding import SCORE_NAMES, describe_curves, format_score_range
+from trueodds.diagrams.murphy_finding import describe_curves, format_score_range
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name, panel_limit_notes
 from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
 from trueodds.estimators.base import ProperScore
@@ -42,6 +45,9 @@ from trueodds.lenses.view import View, view_title
 from trueodds.resampling.intervals.method import IntervalSpec
 
 SCORE_ESTIMATORS: Mapping[str, type[ProperScore]] = {"brier": Brier, "log_loss": LogLoss}
+BAND_THRESHOLDS = 100  # equally spaced thresholds of a band, in addition to quantiles of the predictions
+PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
+PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
 
 
 @dataclass(frozen=True)
@@ -150,12 +156,12 @@ class Murphy(Recipe):
             raise InputError("TO203", problem, "an empty sequence", "For instance thresholds=100 or [0.1, 0.5].")
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        return MurphyBuilder(self, {"": views}, {"": None}, rng).build({}, {}, [])
+        return MurphyBuilder(self, {"": views}, {"": None}, rng).build(score_results={}, mcb_results={}, notes=[])
 
     def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         views_by_model = match_views(models, lens, self.name)
         generator = as_generator(rng)
-        seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+        seed = seed_of(rng, generator)
         builder = MurphyBuilder(self, views_by_model, models, generator)
         interval_spec = IntervalSpec(level=self.level, resamples=self.resamples)
         results, notes = measure_models(models, SCORE_ESTIMATORS[self.score](), lens, interval_spec, self.paired, seed)
@@ -168,8 +174,12 @@ class Murphy(Recipe):
         }
         return builder.build(dict(zip(models, results, strict=True)), mcb_results, notes)
 
-
-BAND_THRESHOLDS = 100  # equally spaced thresholds of a band, in addition to quantiles of the predictions
+    @property
+    def given_thresholds(self) -> Array | None:
+        """The increasing thresholds that the setting names; None if the curves determine them."""
+        if isinstance(self.thresholds, int):
+            return np.arange(self.thresholds + 1) / self.thresholds
+        return None if self.thresholds is None else np.unique(np.asarray(self.thresholds, dtype=np.float64))
 
 
 class MurphyBuilder:
@@ -195,8 +205,6 @@ class MurphyBuilder:
     curves, bands : list of lists of tables
         The table rows of the curve, and of the band, of each model in each view. The lists are empty in the plane, and
         the list of bands of a view is empty if it has none.
-    n_grid_thresholds : int
-        The largest number of thresholds of a curve that is evaluated on a grid; 0 if all curves are exact.
     """
 
     def __init__(
@@ -213,33 +221,48 @@ class MurphyBuilder:
         ]
         order = decreasing_order([max(model.decomposition["mcb"] for model in models) for models in panels])
         self.panels = [panels[i] for i in order]
-        self.n_grid_thresholds = 0
         self.curves: list[list[Columns]] = []
         self.bands: list[list[Columns]] = []
         if recipe.style == "plane":
             self._check_equal_outcomes()
             return
-        thresholds: Array | None = None  # the curves determine them
-        if isinstance(recipe.thresholds, int):
-            thresholds = np.arange(recipe.thresholds + 1) / recipe.thresholds
-        elif recipe.thresholds is not None:
-            thresholds = np.unique(np.asarray(recipe.thresholds, dtype=np.float64))
         for i, models in enumerate(self.panels):
-            cost_curves = [model.cost_curve for model in models]
-            exact = exact_thresholds(cost_curves) if thresholds is None else None
-            curve_thresholds = exact if thresholds is None else thresholds
-            if curve_thresholds is None:
-                curve_thresholds = threshold_grid(cost_curves)
-                self.n_grid_thresholds = max(self.n_grid_thresholds, len(curve_thresholds))
-            self.curves.append([model.curve_rows(curve_thresholds, is_exact=exact is not None) for model in models])
-            is_drawn, has_several_rows = i < MAX_PANELS, min(len(model.view) for model in models) > 1
-            bands: list[Columns] = []
-            if recipe.band is not None and is_drawn and has_several_rows:
-                band_thresholds = threshold_grid(cost_curves, BAND_THRESHOLDS) if thresholds is None else thresholds
-                bands = bootstrap_bands(
-                    models, data_by_model, band_thresholds, recipe.level, recipe.resamples, rng, recipe.paired
-                )
-            self.bands.append(bands)
+            self.curves.append(self._curve_rows(models))
+            self.bands.append(self._band_rows(models, data_by_model, rng) if i < MAX_PANELS else [])
+
+    def _curve_rows(self, models: Sequence[MurphyModel]) -> list[Columns]:
+        """The curve of each model of a view: at the given thresholds, where the curves change, or on a grid."""
+        cost_curves = [model.cost_curve for model in models]
+        thresholds, is_exact = self.recipe.given_thresholds, False
+        if thresholds is None:
+            thresholds = exact_thresholds(cost_curves)
+            is_exact = thresholds is not None
+        if thresholds is None:
+            thresholds = threshold_grid(cost_curves)
+        return [model.curve_rows(thresholds, is_exact=is_exact) for model in models]
+
+    def _band_rows(
+        self, models: Sequence[MurphyModel], data_by_model: Mapping[str, Any], rng: np.random.Generator
+    ) -> list[Columns]:
+        """The band of each model of a view; empty without bands, and if a model has a single row."""
+        recipe = self.recipe
+        if recipe.band is None or min(len(model.view) for model in models) <= 1:
+            return []
+        thresholds = recipe.given_thresholds
+        if thresholds is None:
+            thresholds = threshold_grid([model.cost_curve for model in models], BAND_THRESHOLDS)
+        return bootstrap_bands(
+            models, data_by_model, thresholds, level=recipe.level, resamples=recipe.resamples, rng=rng,
+            paired=recipe.paired,
+        )  # fmt: skip
+
+    @property
+    def n_grid_thresholds(self) -> int:
+        """The largest number of thresholds of a curve that is evaluated on a grid; 0 if there is no such curve."""
+        if self.recipe.thresholds is not None:
+            return 0
+        sides = [curve["side"] for curves in self.curves for curve in curves]
+        return max((len(side) for side in sides if side[0] == "at"), default=0)  # exact curves have both limits
 
     def build(
         self, score_results: Mapping[str, ModelResult], mcb_results: Mapping[str, ModelResult], notes: Sequence[Note]
@@ -364,7 +387,7 @@ class MurphyBuilder:
         """Raise TO205 if models of a view differ in UNC, as only different outcomes can."""
         for models in self.panels:
             unc = [model.decomposition["unc"] for model in models]
-            if not np.allclose(unc, unc[0], rtol=1e-9, atol=1e-12):
+            if not are_equal(unc):
                 raise InputError(
                     "TO205",
                     "The plane requires models with the same outcomes.",
@@ -394,8 +417,7 @@ class MurphyBuilder:
                 )
             if sentences:
                 notes.append(Note("TN264", " ".join(sentences)))
-            rates_by_view = [[model.cost_curve.rate for model in models] for models in self.panels]
-            if any(not np.allclose(rates, rates[0], rtol=1e-9, atol=1e-12) for rates in rates_by_view):
+            if not all(are_equal([model.cost_curve.rate for model in models]) for models in self.panels):
                 text = (
                     "The models have different outcomes. A curve may be lower only because its outcome is easier to "
                     "predict. With ⟨lens='class:NAME'⟩ all models have the same outcome."
@@ -406,10 +428,6 @@ class MurphyBuilder:
         if not all(model.view.is_rows for models in self.panels for model in models):
             notes.append(TALLY_NOTE)
         return notes
-
-
-PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
-PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
 
 
 class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
@@ -476,8 +494,7 @@ class MurphyDiagram(model_strips_and_table.DiagramWithStrips):
         marks += self.strips(strips, float(self.panels["tallest"][panel]))
         if self._shows_numbers:
             tables, font_size = [select_part_of_model(rows, name, "model") for name in self.names], size.font_size - 0.5
-            score_name = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
-            columns = model_strips_and_table.score_columns(tables, self.names[0], score_name, font_size)
+            columns = model_strips_and_table.score_columns(tables, self.names[0], self.settings["score"], font_size)
             marks.append(model_strips_and_table.NumberTable(self.names, columns, font_size))
         return marks
 

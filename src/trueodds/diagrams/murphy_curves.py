@@ -13,12 +13,11 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams.model_results import MISSING, ModelResult
 from trueodds.diagrams.table_columns import Columns
 from trueodds.estimators.corp import Corp
-from trueodds.kernels.bootstrap_sums import CellSums
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.effective_sample_size import effective_n
 from trueodds.lenses.view import View
-from trueodds.resampling.bootstrap import SharedResamples
 from trueodds.resampling.comparison.paired_rows import same_rows
+from trueodds.resampling.draws import Bootstrap, FixedCells
 
 MAX_EXACT_THRESHOLDS = 1000  # maximum number of thresholds at which curves change for exact curves
 # With more thresholds, curves are evaluated at these numbers of equally spaced thresholds, and of quantiles of the
@@ -96,7 +95,7 @@ class MurphyCurve:
         rate = np.array([self.rate])
         return _mean_scores(rate, np.ones(1), rate, thresholds, AT_THRESHOLD)
 
-    def decompose(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> dict[str, Array]:
+    def decompose(self, thresholds: Array, acting_share: float) -> dict[str, Array]:
         """The cost S (`score`) at each threshold, and its parts in S = MCB − DSC + UNC: `mcb`, `dsc` and `unc`."""
         score = self.cost(thresholds, acting_share)
         recalibrated = self.recalibrated_cost(thresholds)
@@ -243,6 +242,7 @@ def bootstrap_bands(
     models: Sequence[MurphyModel],
     data_by_model: Mapping[str, Any],
     thresholds: Array,
+    *,
     level: float,
     resamples: int,
     rng: np.random.Generator,
@@ -307,27 +307,14 @@ def bootstrap_row_costs(
 ) -> list[Array]:
     """Return costs on bootstrap resamples of rows or clusters for each view, (resamples, thresholds)."""
     size = 2 * len(thresholds) + 1
-    # Each view has a block of bins of its own.
-    bin_indices = np.stack(
-        [positions_among_thresholds(view.p, thresholds) + i * size for i, view in enumerate(views)], axis=1
-    )
-    weights = np.stack([view.w for view in views], axis=1)
-    events = np.stack([view.w * view.y for view in views], axis=1)
-    bootstrap_sums = CellSums(bin_indices, weights, np.zeros_like(weights), events, size * len(views), cluster)
+    cells = [(view, FixedCells(positions_among_thresholds(view.p, thresholds), size)) for view in views]
 
-    def resampled_costs(multiplicities: Array) -> list[Array]:
-        """The costs of each resample, whose rows have these multiplicities."""
-        w, _, wy = bootstrap_sums.sum_cells(multiplicities)
-        cost_draws = []
-        for i in range(len(views)):
-            columns = slice(i * size, (i + 1) * size)
-            # A resample whose rows all have weight 0 is skipped.
-            mask = w[:, columns].sum(axis=1) > 0
-            cost_draws.append(elementary_scores(w[mask, columns], wy[mask, columns], thresholds))
-        return cost_draws
+    def resampled_costs(_v: int, w: Array, _wp: Array, wy: Array) -> Array:
+        mask = w.sum(axis=1) > 0  # a resample whose rows all have weight 0 is skipped
+        return elementary_scores(w[mask], wy[mask], thresholds)
 
-    blocks = SharedResamples(len(weights), cluster, resamples, rng).map_blocks(resampled_costs, bootstrap_sums.n_cells)
-    return [np.concatenate(draws) for draws in zip(*blocks, strict=True)]
+    cost_blocks = Bootstrap(len(views[0]), cluster, resamples, rng).map_cells(cells, resampled_costs)
+    return [np.concatenate(blocks) for blocks in cost_blocks]
 
 
 def bootstrap_tally_costs(view: View, thresholds: Array, resamples: int, rng: np.random.Generator) -> Array:

@@ -9,17 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style.formatting import format_percent, join_words
+from trueodds.diagrams._style.formatting import SCORE_NAMES, format_percent, join_words
 from trueodds.diagrams.model_results import ModelResult, describe_comparison, format_error
 from trueodds.diagrams.murphy_curves import MurphyModel
 from trueodds.diagrams.table_columns import Columns
 
-SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
 MAX_LISTED = 3  # largest number of segments, crossings or thresholds that are listed one by one
 MAX_SHARES = 5  # largest number of sets of models whose shares of the thresholds are listed
 MIN_NAMED_SHARE = 0.005  # smallest share of the thresholds that is mentioned
 TIE_TOLERANCE = 1e-9  # numbers, or lengths, of thresholds count as equal up to this difference
 SHARE_TOLERANCE = 1e-9  # shares up to this are rounding errors
+RELATIVE_TOLERANCE = 1e-12  # relative differences up to this are rounding errors
 
 
 def describe_decomposition(model: MurphyModel) -> str:
@@ -36,7 +36,7 @@ def describe_curves(
     bands: Sequence[Columns],
     results: Sequence[ModelResult],
     *,
-    fixed_thresholds: bool = False,
+    fixed_thresholds: bool,
 ) -> str:
     """Describe which model has the lower cost, and at which thresholds.
 
@@ -54,7 +54,7 @@ def describe_curves(
     return describe_two_curves(names, curves, band_of_second)
 
 
-def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_thresholds: bool = False) -> str:
+def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_thresholds: bool) -> str:
     """Describe the score of one model, and at which threshold miscalibration contributes most to its cost."""
     index, n_evaluated = int(np.argmax(curve["mcb"])), len(curve["mcb"])
     if curve["mcb"][index] <= RELATIVE_TOLERANCE:
@@ -200,7 +200,7 @@ def describe_many_curves(
     results: Sequence[ModelResult],
     score_name: str,
     *,
-    fixed_thresholds: bool = False,
+    fixed_thresholds: bool,
 ) -> str:
     """Describe at which share of the thresholds each of several models has the lowest cost, and which score is best."""
     x, values = curves[0]["threshold"], [curve["score"] for curve in curves]
@@ -291,9 +291,6 @@ def format_score_range(models: Sequence[MurphyModel]) -> str:
     return f"score {low:.3f}" if len(scores) == 1 else f"score {low:.3f}–{high:.3f}"
 
 
-RELATIVE_TOLERANCE = 1e-12  # relative differences up to this are rounding errors
-
-
 class SignSegment(NamedTuple):
     """A range of x in which a difference of curves has one sign."""
 
@@ -312,11 +309,10 @@ def sign_segments(x: Array, difference: Array) -> list[SignSegment]:
     [(0.0, 0.5, -1), (0.5, 1.0, 1), (1.0, 2.0, -1)]
     """
     segments: list[SignSegment] = []
-    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
-    for (start, difference_at_start), (stop, difference_at_stop) in pairwise(zip(x, difference, strict=True)):
+    points = zip(x, difference, pointwise_signs(difference).tolist(), strict=True)
+    for (start, difference_at_start, sign_at_start), (stop, difference_at_stop, sign_at_stop) in pairwise(points):
         if stop <= start:
             continue
-        sign_at_start, sign_at_stop = _sign(difference_at_start, tolerance), _sign(difference_at_stop, tolerance)
         if sign_at_start * sign_at_stop < 0:
             root = float(start + (stop - start) * difference_at_start / (difference_at_start - difference_at_stop))
             _append_segment(segments, float(start), root, sign_at_start)
@@ -324,11 +320,6 @@ def sign_segments(x: Array, difference: Array) -> list[SignSegment]:
         else:  # where the difference is 0 at one end, it has the sign of the other end
             _append_segment(segments, float(start), float(stop), sign_at_start or sign_at_stop)
     return segments
-
-
-def _sign(value: float, tolerance: float) -> int:
-    """The sign of a difference, which counts as 0 up to `tolerance`."""
-    return int(value > tolerance) - int(value < -tolerance)
 
 
 def _append_segment(segments: list[SignSegment], low: float, high: float, sign: int) -> None:
@@ -351,9 +342,14 @@ def find_crossings(segments: list[SignSegment]) -> list[float]:
 
 def pointwise_signs(difference: Array) -> Array:
     """The sign of the difference at each point, 0 within rounding error."""
-    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
+    tolerance = _rounding_tolerance(difference)
     sign: Array = (difference > tolerance).astype(int) - (difference < -tolerance)
     return sign
+
+
+def _rounding_tolerance(values: Array) -> float:
+    """The largest difference of such values that is a rounding error."""
+    return RELATIVE_TOLERANCE * max(1.0, float(np.abs(values).max(initial=0.0)))
 
 
 def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
@@ -368,7 +364,6 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     has_width = np.diff(x) > 0
     y_start, y_stop = y[:, :-1][:, has_width], y[:, 1:][:, has_width]  # (curves, intervals)
     width = np.diff(x)[has_width]
-    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
     # Cut each interval where two curves cross. Between the cuts the order of the curves does not change, so that the
     # midpoint determines it. Cuts are fractions of the width of the interval.
     cut_fractions = [np.zeros_like(width), np.ones_like(width)]
@@ -380,7 +375,7 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     bounds = np.sort(np.stack(cut_fractions), axis=0)
     centers = (bounds[1:] + bounds[:-1]) / 2
     values = y_start[:, None] + centers * (y_stop - y_start)[:, None]
-    return _sum_by_set(values <= values.min(axis=0) + tolerance, np.diff(bounds, axis=0) * width)
+    return _sum_by_set(values <= values.min(axis=0) + _rounding_tolerance(y), np.diff(bounds, axis=0) * width)
 
 
 def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
@@ -390,8 +385,7 @@ def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     {(0,): 1.0, (0, 1): 1.0}
     """
     y = np.stack(curves)
-    tolerance = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
-    return _sum_by_set(y <= y.min(axis=0) + tolerance, np.ones(y.shape[1]))
+    return _sum_by_set(y <= y.min(axis=0) + _rounding_tolerance(y), np.ones(y.shape[1]))
 
 
 def _sum_by_set(is_lowest: Array, weight: Array) -> dict[tuple[int, ...], float]:

@@ -107,11 +107,11 @@ class RecalibrationLines(BaselineRecipe):
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The lines of every view, the largest change first."""
         notes: list[Note] = []
-        candidates = [path for view in views for path in self._recalibration_paths(view, notes)]
-        candidates = [candidates[i] for i in decreasing_order(path.mean_change for path, _ in candidates)]
+        candidates = [candidate for view in views for candidate in self._path_candidates(view, notes)]
+        candidates = [candidates[i] for i in decreasing_order(candidate.to_fit.mean_change for candidate in candidates)]
         # Boldness recalibrations are costly: only the paths that are drawn get them.
-        paths = [add_boldest(notes) for _, add_boldest in candidates[:MAX_PANELS]]
-        paths += [path for path, _ in candidates[MAX_PANELS:]]
+        paths = [candidate.complete(notes) for candidate in candidates[:MAX_PANELS]]
+        paths += [candidate.to_fit for candidate in candidates[MAX_PANELS:]]
         reached_levels = {name for path in paths for name in path.names[2:]}
         bold_levels = [name for name in (f"{level:g}" for level in self.posteriors) if name in reached_levels]
         max_lines = MAX_LINES if len(paths) == 1 else MAX_LINES_IN_GRID
@@ -139,17 +139,12 @@ class RecalibrationLines(BaselineRecipe):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _recalibration_paths(
-        self, view: View, notes: list[Note]
-    ) -> list[tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]]:
-        """Paths up to the best fit, each with a function that returns the path with all of its points.
-
-        The best fit determines the order of the panels. The functions add their notes to the list they are passed.
-        """
+    def _path_candidates(self, view: View, notes: list[Note]) -> list[PathCandidate]:
+        """The path of a binary view, or those of all classes of a joint view, whose notes are added to `notes`."""
         if view.joint:  # without boldness recalibrations, the paths are complete
             names = self.class_names(view.p.shape[1])
             paths = class_paths(view, names, self.baseline_index(view), self.prior, self.min_prob, notes)
-            return [(path, lambda _, path=path: path) for path in paths]  # type: ignore[misc]
+            return [PathCandidate(path, lambda _, path=path: path) for path in paths]  # type: ignore[misc]
         return [binary_path(view, self.posteriors, self.prior, self.min_prob)]
 
 
@@ -324,13 +319,15 @@ class OutcomeLines(NamedTuple):
     is_merged: bool  # whether some line represents several distinct predictions
 
 
-def binary_path(
-    view: View, posteriors: Sequence[float], prior: float, min_prob: float
-) -> tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]:
-    """Path of a binary view up to the best fit, and a function that returns it with all boldness recalibrations.
+class PathCandidate(NamedTuple):
+    """A path whose costly boldness recalibrations are computed only if it is drawn."""
 
-    The function adds its notes to the list it is passed.
-    """
+    to_fit: RecalibrationPath  # up to the best fit, which determines the order of the panels
+    complete: Callable[[list[Note]], RecalibrationPath]  # returns all of its points, and adds its notes to the list
+
+
+def binary_path(view: View, posteriors: Sequence[float], prior: float, min_prob: float) -> PathCandidate:
+    """Path of a binary view."""
     P, Y, w = select_weighted_rows(view)
     likelihood = LloLikelihood.from_view(view, min_prob, prior)
     min_prob = resolve_min_prob(view, min_prob)
@@ -390,7 +387,7 @@ def binary_path(
             path_to_fit, probabilities=np.stack(probabilities), names=tuple(names), posterior=np.array(posterior)
         )
 
-    return path_to_fit, add_boldest
+    return PathCandidate(path_to_fit, add_boldest)
 
 
 def class_paths(

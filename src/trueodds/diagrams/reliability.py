@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import bdtrc
@@ -111,24 +111,18 @@ class Reliability(BinnedRecipe):
         n_bars = sum(len(view_bins.columns["bin"]) for view_bins in binned)
         joint_level = 1 - (1 - self.level) / n_bars  # Bonferroni
         level = joint_level if self.simultaneous else self.level
-        tables: list[Columns] = []
-        jointly_outside: list[bool] = []
-        methods: list[str] = []
         # Random draws are made for one view after the other, so that they do not depend on the threads.
         add_bars = partial(self._add_bars, level=level, joint_level=joint_level, rng=rng)
         with_bars = (
             [add_bars(view_bins) for view_bins in binned] if self._resamples_labels else map_items(add_bars, binned)
         )
-        for table, is_outside, method in with_bars:
-            tables.append(table)
-            jointly_outside.append(is_outside)
-            methods += method
+        methods = [method for bars in with_bars for method in bars.methods]
         partition = binned[0].partition
         return ReliabilityDiagram(
             name=self.name,
             lens=lens_name(views),
-            table=stack_tables(tables),
-            panels=_panel_columns(binned, tables, jointly_outside, self),
+            table=stack_tables([bars.columns for bars in with_bars]),
+            panels=_panel_columns(binned, with_bars, self),
             settings={
                 "partition": str(partition),
                 "style": self.style,
@@ -160,14 +154,14 @@ class Reliability(BinnedRecipe):
 
     def _add_bars(
         self, binned: bins.BinnedView, level: float, joint_level: float, rng: np.random.Generator
-    ) -> tuple[Columns, bool, tuple[str, ...]]:
-        """The columns of a view with bars, whether a bin lies outside its Bonferroni bar, and the method of each bar.
+    ) -> BinsWithBars:
+        """The bins of a view with their bars, if there are any.
 
         `level` is that of the drawn bars, and `joint_level` that of the Bonferroni bars.
         """
         columns = binned.columns
         if self.bars is None:
-            return columns, False, ()
+            return BinsWithBars(columns)
         bars, joint_bars = binned.intervals_by_level(self._select_bar_function(rng), (level, joint_level))
         binned.view.release()  # the columns of all views together take a multiple of the data
         # Consistency bars should contain the observed rate, and confidence intervals the prediction. Rates are
@@ -176,7 +170,7 @@ class Reliability(BinnedRecipe):
         columns = {
             **columns, "bar_low": bars.low, "bar_high": bars.high, "outside": bars.excludes(compared_rates)
         }  # fmt: skip
-        return columns, bool(joint_bars.excludes(compared_rates).any()), bars.method
+        return BinsWithBars(columns, bool(joint_bars.excludes(compared_rates).any()), bars.method)
 
     def _collect_notes(self, binned: list[bins.BinnedView], level: float, has_flipped_residuals: bool) -> list[Note]:
         n_views = len(binned)
@@ -212,6 +206,14 @@ class Reliability(BinnedRecipe):
         return notes
 
 
+class BinsWithBars(NamedTuple):
+    """The bins of a view, and what follows from their bars."""
+
+    columns: Columns  # of the table: the bins, and `bar_low`, `bar_high` and `outside` unless there are no bars
+    is_jointly_outside: bool = False  # whether a bin lies outside its Bonferroni bar
+    methods: tuple[str, ...] = ()  # of each bar
+
+
 _INTERVAL_FUNCTIONS = {
     "wilson": bins.wilson_intervals,
     "clopper-pearson": bins.clopper_pearson_intervals,
@@ -227,13 +229,9 @@ def _is_crowded(binned: bins.BinnedView) -> bool:
     return len(np.unique(binned.view.partition_values[binned.view.w > 0])) >= _MIN_CROWDED_PREDICTIONS
 
 
-def _panel_columns(
-    binned: list[bins.BinnedView], tables: list[Columns], jointly_outside: list[bool], recipe: Reliability
-) -> Columns:
-    """The columns of `panels`, one row per view; the range of y is shared, so that panels can be compared.
-
-    `jointly_outside` tells of each view whether a bin lies outside its Bonferroni bar.
-    """
+def _panel_columns(binned: list[bins.BinnedView], with_bars: Sequence[BinsWithBars], recipe: Reliability) -> Columns:
+    """The columns of `panels`, one row per view; the range of y is shared, so that panels can be compared."""
+    tables = [bars.columns for bars in with_bars]
     low, high = y_limits(recipe.style, tables[:MAX_PANELS])
     rows: list[dict[str, Any]] = []
     has_equal_widths = all(view_bins.has_equal_widths for view_bins in binned)
@@ -243,14 +241,20 @@ def _panel_columns(
     ]
     max_share = max(float(strip.max()) for strip in strips[:MAX_PANELS])
     totals = map_items(lambda view_bins: bins.pool_rows(view_bins.view), binned)
-    for view_bins, total, table, is_outside, strip in zip(binned, totals, tables, jointly_outside, strips, strict=True):
+    for view_bins, total, bars, strip in zip(binned, totals, with_bars, strips, strict=True):
+        table = bars.columns
         n_bins = len(table["bin"])
         n_outside = int(table["outside"].sum()) if "outside" in table else None
         segment_text = ""
         if n_outside is not None:
-            text_settings = {"simultaneous": recipe.simultaneous, "is_confidence_interval": recipe.bars == "confidence"}
             segment_text = describe_outside_bins(
-                table, n_outside, is_outside, recipe.level, view_name=view_bins.view.name, **text_settings
+                table,
+                n_outside,
+                bars.is_jointly_outside,
+                recipe.level,
+                simultaneous=recipe.simultaneous,
+                is_confidence_interval=recipe.bars == "confidence",
+                view_name=view_bins.view.name,
             )
         rows.append(
             {

@@ -25,7 +25,6 @@ from trueodds.diagrams.curve_smoother import (
     CURVE_SMOOTHERS,
     CurveSmoother,
     LoessSmoother,
-    RangeSetting,
     correct_smoothing_bias,
     is_supported,
     loess_view,
@@ -165,9 +164,10 @@ class ReliabilityCurve(Recipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         if self.smoother == "loess":
-            panels = [CurvePanel(view, *loess_view(view)) for view in views]
+            smoothed_views = [loess_view(view) for view in views]
         else:
-            panels = [CurvePanel.from_view(view, self.bandwidth, self.scale, self.range) for view in views]
+            smoothed_views = [smooth_view(view, self.bandwidth, self.scale, self.range) for view in views]
+        panels = [CurvePanel(view, **smoothed._asdict()) for view, smoothed in zip(views, smoothed_views, strict=True)]
         panels = [panels[i] for i in decreasing_order(panel.mean_local_error for panel in panels)]
         drawn_panels = panels[:MAX_PANELS]
         drawn_panels = [
@@ -253,11 +253,7 @@ class CurvePanel:
     view: View
     score_sums: DistinctScoreSums
     smoother: CurveSmoother | LoessSmoother
-    columns: dict[str, Array]  # (points,) each: those of `smooth_view`, and of the band if there is one
-
-    @classmethod
-    def from_view(cls, view: View, bandwidth: float | str, scale: str, range_setting: RangeSetting | None) -> Self:
-        return cls(view, *smooth_view(view, bandwidth, scale, range_setting))
+    columns: dict[str, Array]  # (points,) each: those of `SmoothedView`, and of the band if there is one
 
     def with_band(self, band: str | None, level: float, n_draws: int, rng: np.random.Generator | None) -> Self:
         """Return the curve with its effective sample sizes and a band, simultaneous if `rng` is not None."""

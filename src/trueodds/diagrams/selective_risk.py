@@ -106,11 +106,10 @@ class RiskCoverage(Recipe):
         if len(models) != 1:
             return super().draw_models(models, lens, rng)  # raises an error
         (data,) = models.values()
-        cluster = data.cluster if isinstance(data, Predictions) else None
         # The notes of answers say that some cases were not evaluated; their number is not in the predictions.
         notes = data.notes if isinstance(data, Predictions) else data.notes()
         omits_unanswered = self.n_queries is None and any(note.code in ("TN146", "TN183") for note in notes)
-        return self._diagram_of_view(lens_views(data, lens), cluster, as_generator(rng), omits_unanswered)
+        return self._diagram_of_view(lens_views(data, lens), data.cluster, as_generator(rng), omits_unanswered)
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of a view whose rows are assumed independent."""

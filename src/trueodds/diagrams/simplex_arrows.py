@@ -13,6 +13,7 @@ from trueodds.binning.partition import Partition, resolve_n_bins
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note
+from trueodds.core.holm import holm
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.data.class_names import looks_like_a_number
@@ -24,7 +25,6 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import is_significant
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe
 from trueodds.diagrams.table_columns import Columns, rows_to_columns
-from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Groups, class_number
 from trueodds.lenses.ranked import TopK

@@ -79,10 +79,10 @@ def cell_outline(low: Array, high: Array) -> Array:
 
 
 def covariance_ellipses(covariance: Array, radius: float) -> tuple[Array, Array, Array]:
-    """Long diameter, short diameter and angle of the ellipses of covariances (cells, 3, 3) in the triangle.
+    """Lengths of the major and minor axes, and angle, of the ellipses of covariances (cells, 3, 3) in the triangle.
 
-    The results are (cells,) each. `radius` is in standard deviations, diameters are in sides of the triangle, and the
-    angle of the long diameter with the horizontal is in degrees.
+    The results are (cells,) each. `radius` is in standard deviations, lengths are in sides of the triangle, and the
+    angle of the major axis with the horizontal is in degrees.
     """
     values, vectors = np.linalg.eigh(TRIANGLE.T @ covariance @ TRIANGLE)
     minor, major = 2 * radius * np.sqrt(np.maximum(values, 0.0)).T
@@ -104,7 +104,7 @@ def projection_matrix(azimuth: float, elevation: float) -> Array:
 
 
 def hidden_edges(corners: Array) -> list[bool]:
-    """Which of EDGES lie behind the tetrahedron, where `corners` (4, 3) are right, up and near of each corner."""
+    """Which of EDGES lie behind the tetrahedron; `corners` (4, 3) are to the right, up and toward the viewer."""
     faces_away = []  # whether the face opposite each corner faces away
     for corner in range(4):
         a, b, c = (corners[other] for other in range(4) if other != corner)

@@ -227,7 +227,7 @@ class TetrahedronDiagram(simplex_marks.ArrowDiagram):
         """Write an HTML page with the tetrahedron that can be rotated. Raises TO703 if it cannot be written."""
         json_files.write_text(path, html_page(self), "TO703")
 
-    def _write(self, path: Path, publication: PublicationSize | None = None) -> None:
+    def _write(self, path: Path, publication: PublicationSize | None) -> None:
         """Write an image file, or .html, which can be rotated."""
         if path.suffix.lower() in (".html", ".htm"):
             self.to_html(path)
@@ -317,7 +317,7 @@ def html_page(diagram: Diagram) -> str:
 
 
 def scene_data(diagram: Diagram) -> dict[str, Any]:
-    """The data for the script: coordinates of the corners, and position and style of the arrow of each cell."""
+    """The data for tetrahedron.js, which reads these keys: the corners, and each cell's position and style."""
     rows, panel_row = dict(diagram.table), diagram.panel_values(0)
     predicted, observed = (stack_outcomes(rows, name) for name in ("mean_prediction", "outcome_frequency"))
     opacity, areas = simplex_marks.arrow_opacity(rows, panel_row), simplex_marks.dot_areas(rows, panel_row)

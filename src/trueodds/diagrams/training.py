@@ -138,7 +138,7 @@ class Training(BinnedRecipe):
         """The table row of one epoch: log loss, accuracy and ECE, each with its uncertainty. Adds to `notes`."""
         test = Consistency(statistic=BinnedError(self.partition), resamples=self.resamples)
         generator = as_generator(seed)
-        verdict = test.from_tally(data, [lens], generator) if isinstance(data, Tally) else test(data, [lens], generator)
+        verdict = test.run(data, [lens], generator)
         notes += verdict.notes
         loss, standard_error = mean_log_loss(data)
         if isinstance(data, Predictions) and math.isinf(loss):

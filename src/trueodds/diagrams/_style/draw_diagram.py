@@ -26,6 +26,23 @@ DIAGRAM_MARK = "_trueodds_drawn"  # attribute of given axes: one of the marks, w
 MAX_LEGEND_HEIGHT = 0.25  # largest share of the height of given axes for a legend above their parts
 MAX_NARROW_WIDTH = 2.9  # inches: axes of this width or less get short legend labels
 MAX_LABEL_OVERHANG = 1.3  # largest length of an axis label relative to its axis; tick labels leave room at both ends
+SIDE_HEADER_SHARE = 0.42  # share of the width of a slide for title, finding and legend at the left of a single panel
+MAX_LABEL_SHARE = 0.45  # largest share of the width of a figure for labels at its left
+DEFAULT_FONT_SIZE = 9.5  # points of ordinary text in a figure of usual size
+FULL_MARGIN_WIDTH = 3.6  # inches of width from which on margins have their full size
+WIDE_FIGURE_WIDTH = 6.4  # inches of a figure with three or more columns of panels
+HEADER_GAP = 0.08  # inches between the header and the panels of a grid
+LEGEND_GAP = 0.04  # the same for a legend in given axes
+
+# Inches around and between the panels of a grid.
+LEFT_MARGIN, RIGHT_MARGIN, BOTTOM_MARGIN, PANEL_GAP_X, PANEL_GAP_Y, PANEL_HEIGHT = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
+MIN_PANEL_SIZE = (0.6, 0.4)  # inches of a panel in given axes: smaller ones are illegible
+MAX_SQUARE_PANEL_HEIGHT = 1.7  # largest height in inches of a panel with equal units
+MAX_SQUARE_PANEL_HEIGHT_OF_TWO_ROWS = 1.3 * MAX_SQUARE_PANEL_HEIGHT  # two rows of such panels still fit on a page
+BOTTOM_MARGIN_WITHOUT_AXES = 0.6 * BOTTOM_MARGIN  # inches for the label below panels without tick labels
+MIN_MARGIN_SCALE, MIN_ROW_GAP_SCALE = 0.7, 0.8  # smallest scale of margins, and of gaps for the titles of panels
+FONT_SIZES_OF_NARROW_GRIDS = ((2.6, 7.0), (4.5, 8.0))  # largest width of a grid in inches, and its type size in points
+AMPLE_SIZE_RATIO = 1.5  # multiple of MIN_PANEL_SIZE beyond which the usual number of columns beats larger panels
 OUTER_MARGIN = 0.1  # inches right of and above the axes of a single panel
 LEGEND_CLEARANCE = 6  # points between a legend above the parts of given axes and these parts
 LABEL_DISTANCE = 0.13  # inches from the edge to the middle of the labels that the panels of a grid share
@@ -96,17 +113,11 @@ def _draw_panel_with_labels(diagram: DiagramContent, ax: Any) -> float:
     font_size = styling.font_size(ax)
     x_label, y_label = diagram.axis_labels()
     style: dict[str, Any] = {"fontsize": font_size, "color": styling.TEXT_COLOR, "parse_math": False}
-    max_x_width, max_y_width = (POINTS_PER_INCH * MAX_LABEL_OVERHANG * side for side in styling.size_in_inches(ax))
-    if diagram.presentation.side_header:  # the labels must not reach into the header, or beyond the figure
-        x_label, y_label = (
-            styling.wrap_text(label, max_length / MAX_LABEL_OVERHANG, font_size)
-            for label, max_length in ((x_label, max_x_width), (y_label, max_y_width))
-        )
-    else:
-        x_label, y_label = (
-            styling.shorten_text(label, max_length, font_size)
-            for label, max_length in ((x_label, max_x_width), (y_label, max_y_width))
-        )
+    # On a slide, the labels must not reach into the header, or beyond the figure.
+    is_side = diagram.presentation.side_header
+    fit, overhang = (styling.wrap_text, 1.0) if is_side else (styling.shorten_text, MAX_LABEL_OVERHANG)
+    max_x_width, max_y_width = (POINTS_PER_INCH * overhang * side for side in styling.size_in_inches(ax))
+    x_label, y_label = fit(x_label, max_x_width, font_size), fit(y_label, max_y_width, font_size)
     ax.set_xlabel(x_label, **style)
     ax.set_ylabel(y_label, **style)
     return font_size
@@ -311,25 +322,6 @@ def write_panel_title(panel: Any, title: str, aside: str, max_width: float) -> N
         )
 
 
-SIDE_HEADER_SHARE = 0.42  # share of the width of a slide for title, finding and legend at the left of a single panel
-MAX_LABEL_SHARE = 0.45  # largest share of the width of a figure for labels at its left
-DEFAULT_FONT_SIZE = 9.5  # points of ordinary text in a figure of usual size
-FULL_MARGIN_WIDTH = 3.6  # inches of width from which on margins have their full size
-WIDE_FIGURE_WIDTH = 6.4  # inches of a figure with three or more columns of panels
-HEADER_GAP = 0.08  # inches between the header and the panels of a grid
-LEGEND_GAP = 0.04  # the same for a legend in given axes
-
-# Inches around and between the panels of a grid.
-LEFT_MARGIN, RIGHT_MARGIN, BOTTOM_MARGIN, PANEL_GAP_X, PANEL_GAP_Y, PANEL_HEIGHT = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
-MIN_PANEL_SIZE = (0.6, 0.4)  # inches of a panel in given axes: smaller ones are illegible
-MAX_SQUARE_PANEL_HEIGHT = 1.7  # largest height in inches of a panel with equal units
-MAX_SQUARE_PANEL_HEIGHT_OF_TWO_ROWS = 1.3 * MAX_SQUARE_PANEL_HEIGHT  # two rows of such panels still fit on a page
-BOTTOM_MARGIN_WITHOUT_AXES = 0.6 * BOTTOM_MARGIN  # inches for the label below panels without tick labels
-MIN_MARGIN_SCALE, MIN_ROW_GAP_SCALE = 0.7, 0.8  # smallest scale of margins, and of gaps for the titles of panels
-FONT_SIZES_OF_NARROW_GRIDS = ((2.6, 7.0), (4.5, 8.0))  # largest width of a grid in inches, and its type size in points
-AMPLE_SIZE_RATIO = 1.5  # multiple of MIN_PANEL_SIZE beyond which the usual number of columns beats larger panels
-
-
 @dataclass(frozen=True)
 class PanelGrid:
     """Number of columns of panels, and the inches around and between the panels."""
@@ -349,12 +341,12 @@ class PanelGrid:
         if hides_axes:
             left, bottom = RIGHT_MARGIN, BOTTOM_MARGIN_WITHOUT_AXES
         return cls(
-            n_columns,
-            left,
-            RIGHT_MARGIN * scale,
-            bottom,
-            PANEL_GAP_X * scale,
-            PANEL_GAP_Y * max(scale, MIN_ROW_GAP_SCALE),
+            n_columns=n_columns,
+            left=left,
+            right=RIGHT_MARGIN * scale,
+            bottom=bottom,
+            gap_x=PANEL_GAP_X * scale,
+            gap_y=PANEL_GAP_Y * max(scale, MIN_ROW_GAP_SCALE),
         )
 
     def panel_size(self, width: float, height: float, n_panels: int) -> tuple[float, float]:
@@ -409,7 +401,7 @@ def layout_for_usual_panels(
             MAX_SQUARE_PANEL_HEIGHT if n_rows > 2 else MAX_SQUARE_PANEL_HEIGHT_OF_TWO_ROWS,
         )
     height = top + n_rows * (panel_height + grid.gap_y) + grid.bottom
-    return GridLayout(grid, header, width, height, top, font_size)
+    return GridLayout(grid, header, width=width, height=height, top=top, font_size=font_size)
 
 
 def layout_for_size(
@@ -424,7 +416,8 @@ def layout_for_size(
     if arrangement is None:
         return None
     grid, header = arrangement
-    return GridLayout(grid, header, width, height, _height_above_panels(header, summary), font_size)
+    top = _height_above_panels(header, summary)
+    return GridLayout(grid, header, width=width, height=height, top=top, font_size=font_size)
 
 
 def _usual_column_count(n_panels: int, *, has_equal_units: bool) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from trueodds.core.errors import Note
 
+SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}  # the scores of CORP and Murphy diagrams in texts
 TALLY_NOTE = Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
 
 

@@ -264,7 +264,7 @@ def size_of_grid(
         """The grid in a figure of this width."""
         return GridOfModels(columns, names, presentation, design_width, n_model_columns)
 
-    def usual_height(design_width: float, _: float) -> float:
+    def usual_height(design_width: float) -> float:
         """Height at which the panels have their usual shape."""
         grid = arrangement(design_width)
         return grid.usual_height if grid.panel_width > MIN_PANEL_SIDE else MIN_PANEL_SIDE

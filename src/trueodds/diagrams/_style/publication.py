@@ -29,6 +29,7 @@ WIDTH_LIMITS = 1.5, 50.0  # inches
 DESIGN_WIDTH_LIMITS = 1.5, 60.0  # inches of a figure before it is enlarged or reduced
 USUAL_ASPECT_RATIO = 0.66  # height of axes relative to their width, of diagrams whose axes have different units
 MAX_HEIGHT_RATIO = 1.5  # largest height of a figure relative to its width
+_N_BISECTIONS = 30  # which determine a width up to 60 / 2³⁰ inches
 MAX_VECTOR_MARKS = 20_000  # a collection with more marks is saved as an image inside a vector picture
 
 
@@ -39,7 +40,7 @@ class PublicationStyle:
     Lengths are in inches and type sizes in points, as printed.
     """
 
-    widths: dict[str, float]
+    widths: dict[str, float]  # by name; the first one is the default
     font_size: float | None  # of ordinary text; None keeps the usual one of a figure of this width
     dpi: float
     max_height: float
@@ -54,18 +55,27 @@ class PublicationStyle:
             return self.widths[width]
         is_number = isinstance(width, (int, float, np.number)) and not isinstance(width, bool)
         if not is_number or not WIDTH_LIMITS[0] <= float(width) <= WIDTH_LIMITS[1]:
-            problem = f"width must be {' or '.join(map(repr, self.widths))}, or a number of inches from 1.5 to 50."
+            low, high = WIDTH_LIMITS
+            names = " or ".join(map(repr, self.widths))
+            problem = f"width must be {names}, or a number of inches from {low:g} to {high:g}."
             raise InputError("TO203", problem, describe(width), "For instance width=3.3.")
         return float(width)
 
 
 # Many journals have columns of 3.3 to 3.5 inches, and pages of 6.8 to 7.2. Slides are 10 inches wide and 5.6 high.
 PUBLICATION_STYLES = {
-    "paper": PublicationStyle({"column": 3.3, "page": 6.8}, 8.0, 300.0, 9.0, has_title=False),
-    "slide": PublicationStyle({"page": 10.0, "column": 4.8}, 18.0, 200.0, 5.5, has_title=True, aspect_ratio=9 / 16),
-}
+    "paper": PublicationStyle(
+        widths={"column": 3.3, "page": 6.8}, font_size=8.0, dpi=300.0, max_height=9.0, has_title=False
+    ),
+    "slide": PublicationStyle(
+        widths={"page": 10.0, "column": 4.8}, font_size=18.0, dpi=200.0, max_height=5.5, has_title=True,
+        aspect_ratio=9 / 16,
+    ),
+}  # fmt: skip
 # Only the width is given: the usual type, in a figure of this width.
-_WIDTH_ONLY = PublicationStyle({"column": 3.3, "page": 6.8}, None, 200.0, 50.0, has_title=True)
+_WIDTH_ONLY = PublicationStyle(
+    widths={"column": 3.3, "page": 6.8}, font_size=None, dpi=200.0, max_height=50.0, has_title=True
+)
 
 
 @dataclass(frozen=True)
@@ -78,12 +88,12 @@ class PublicationSize:
 
 
 def choose_publication_size(
-    style: str | None, width: Any, figure_height: Callable[[float, float], float], font_size: Callable[..., float]
+    style: str | None, width: Any, figure_height: Callable[[float], float], font_size: Callable[..., float]
 ) -> PublicationSize:
     """Choose the size of a figure that has the type of a style when it is printed with a width.
 
-    `figure_height(width, max_height)` is the height of a figure of this width, and `font_size(width, height)` the size
-    of its ordinary text; lengths in inches before the figure is enlarged.
+    `figure_height(width)` is the height of a figure of this width, and `font_size(width, height)` the size of its
+    ordinary text, which falls as the width grows; lengths in inches before the figure is enlarged.
     """
     chosen = _publication_style(style)
     width_as_printed = chosen.width_in_inches(width)
@@ -93,12 +103,12 @@ def choose_publication_size(
         if fills_page(style, width):
             return design_width * (chosen.aspect_ratio or 1.0)
         max_height = min(MAX_HEIGHT_RATIO * design_width, chosen.max_height * design_width / width_as_printed)
-        return min(figure_height(design_width, max_height), max_height)
+        return min(figure_height(design_width), max_height)
 
     design_width = width_as_printed
     if chosen.font_size is not None:
         low, high = DESIGN_WIDTH_LIMITS
-        for _ in range(30):  # wider figures have smaller type when they are printed with the same width
+        for _ in range(_N_BISECTIONS):  # wider figures have smaller type when they are printed with the same width
             design_width = (low + high) / 2
             size = font_size(design_width, design_height(design_width)) * width_as_printed / design_width
             low, high = (design_width, high) if size > chosen.font_size else (low, design_width)
@@ -139,7 +149,7 @@ def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> P
     without_size = replace(diagram, presentation=replace(diagram.presentation, figsize=None))
     axes_share = 1 - SIDE_HEADER_SHARE if fills_page(style, width) else 1.0
 
-    def figure_height(design_width: float, _: float) -> float:
+    def figure_height(design_width: float) -> float:
         """Height at which the panels have their usual shape."""
         if n_panels > 1:
             return layout_for_usual_panels(without_size, n_panels, without_size.summary(), design_width).height
@@ -160,7 +170,7 @@ def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> P
         elif diagram.aspect_ratio and axes_share < 1:
             axes_width = min(axes_width, (height - BOTTOM_MARGIN * scale - OUTER_MARGIN) / diagram.aspect_ratio)
         elif diagram.aspect_ratio:  # a low figure has narrower axes
-            spare_height = figure_height(design_width, height) - height
+            spare_height = figure_height(design_width) - height
             axes_width = min(axes_width, axes_width - spare_height / diagram.aspect_ratio)
         return float(np.interp(axes_width, *styling.FONT_SIZE_BY_WIDTH))
 

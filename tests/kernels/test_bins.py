@@ -4,17 +4,23 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS, c_order
-from trueodds.kernels.bin_sums import bin_sums_by_label, class_bin_sums, weighted_bin_sums
-from trueodds.kernels.bins import MAX_COMPARED_EDGES, bin_thresholds, exact_scale, find_bins
-from trueodds.kernels.cell_moments import cell_moments
-from trueodds.kernels.confidence import (
+from trueodds.kernels.bins import (
+    MAX_COMPARED_EDGES,
+    bin_search,
+    bin_sums_by_label,
+    class_bin_sums,
+    decode_scores,
+    find_bins,
+    weighted_bin_sums,
+)
+from trueodds.kernels.row_statistics import (
     confidence_and_correctness,
     confidence_keys,
     confidence_moments,
     confidence_sums,
     row_maxima,
 )
-from trueodds.kernels.score_keys import decode_scores
+from trueodds.kernels.smoothing import cell_moments
 
 DTYPES = (np.float16, np.float32, np.float64)
 FIFTEEN = np.arange(16) / 15
@@ -71,19 +77,19 @@ def test_edges_that_no_float32_meets_are_compared_exactly():
     x = np.array([below, np.nextafter(below, np.float32(1))])
     for closed in ("right", "left"):
         assert find_bins(x, edges, closed).tolist() == [0, 1]
-        assert len(bin_thresholds(edges, closed, np.float32)) % 8 == 0
+        assert len(bin_search(edges, closed, np.float32)[0]) % 8 == 0
 
 
 @pytest.mark.parametrize("bins", [*range(1, 101), 3840])
 def test_arithmetic_is_trusted_only_where_every_edge_proves_it(bins):
     edges = np.arange(bins + 1) / bins
-    assert exact_scale(edges, "right", np.float32) == bins  # known for float32: 24 bits and 12 make no rounding
+    assert bin_search(edges, "right", np.float32)[2] == bins  # known for float32: 24 bits and 12 make no rounding
     met = any(float(np.float32(x)) == x for x in edges[1:-1])  # 1/2 is a float32, and then belongs to the bin above
-    assert exact_scale(edges, "left", np.float32) == (0 if met else bins)
+    assert bin_search(edges, "left", np.float32)[2] == (0 if met else bins)
     at = edges[1:-1]
     wrong = [np.ceil(x * bins) != i or np.ceil(np.nextafter(x, 2) * bins) != i + 1 for i, x in enumerate(at, 1)]
-    assert exact_scale(edges, "right", np.float64) == (0 if any(wrong) else bins)
-    assert exact_scale(np.concatenate((edges[:-1] ** 2, [1.0])), "right", np.float32) == (bins if bins == 1 else 0)
+    assert bin_search(edges, "right", np.float64)[2] == (0 if any(wrong) else bins)
+    assert bin_search(np.concatenate((edges[:-1] ** 2, [1.0])), "right", np.float32)[2] == (bins if bins == 1 else 0)
 
 
 def test_values_above_1_by_rounding_are_in_the_last_bin():

@@ -6,8 +6,8 @@ import numba
 import numpy as np
 import pytest
 
-from trueodds.kernels import bootstrap_multiplicities
-from trueodds.kernels.bootstrap_multiplicities import BootstrapMultiplicities, scramble
+from trueodds.kernels import bootstrap
+from trueodds.kernels.bootstrap import BootstrapMultiplicities, scramble
 
 SLOW = bool(numba.config.DISABLE_JIT)  # plain Python makes a thousandth of the draws in the same time
 MANY = 4_000 if SLOW else 400_000
@@ -79,9 +79,9 @@ def test_another_key_gives_other_draws():
 
 def test_too_many_balls_are_drawn_anew(monkeypatch):
     # A mean of 1 instead of a little less: about half of the resamples hold too many at first.
-    thresholds = bootstrap_multiplicities._count_thresholds
+    thresholds = bootstrap._count_thresholds
     attempts = []
-    monkeypatch.setattr(bootstrap_multiplicities, "_count_thresholds", lambda _n: thresholds(10**12))
+    monkeypatch.setattr(bootstrap, "_count_thresholds", lambda _n: thresholds(10**12))
     drawn = BootstrapMultiplicities(6, 19)
     poisson = drawn._draw_poisson
     drawn._draw_poisson = lambda pairs, attempt: (attempts.append(attempt), poisson(pairs, attempt))[1]
@@ -106,9 +106,3 @@ def test_the_bits_are_those_of_whole_numbers():
     rng = np.random.default_rng(0)
     for words in rng.integers(0, 2**32, (50, 4), dtype=np.uint32):
         assert int(scramble(*words)) == by_hand(*words.tolist())
-
-
-def test_the_order_of_the_rows_changes_only_the_order_of_their_multiplicities():
-    order = np.random.default_rng(0).permutation(60)
-    by_row = BootstrapMultiplicities(60, 29).draw(0, 40)
-    np.testing.assert_array_equal(BootstrapMultiplicities(60, 29, order).draw(0, 40), by_row[order])

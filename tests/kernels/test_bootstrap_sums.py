@@ -11,8 +11,7 @@ import pytest
 from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError
-from trueodds.kernels.bootstrap_multiplicities import BootstrapMultiplicities
-from trueodds.kernels.bootstrap_sums import _ROWS_PER_TILE, CellSums, ResidualNorms, VectorCellSums
+from trueodds.kernels.bootstrap import _ROWS_PER_TILE, BootstrapMultiplicities, CellSums, ResidualNorms, VectorCellSums
 from trueodds.lenses.view import View
 
 Sums = Callable[[Array], Any]  # Σw, Σwp and Σwy (resamples, cells, m) of the multiplicities (units, resamples)

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds.kernels.cell_moments import _ROWS_PER_MASS_BLOCK, cell_moments
-from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
+from trueodds.kernels.smoothing import _ROWS_PER_MASS_BLOCK, SlidingWindows, cell_moments, mean_absolute_window_sum
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -10,13 +10,13 @@ from tests.kernels.samples import inside, rows
 from trueodds.kernels.fine_grid import (
     CELL_EDGES,
     N_CELLS,
+    ROWS_PER_TILE,
     count_subcells,
     find_cells,
     find_class_cells,
     find_column_cells,
 )
 from trueodds.kernels.outcome_covariance import add_class_bin_covariances
-from trueodds.kernels.row_statistics import ROWS_PER_TILE
 from trueodds.tallies.cells import Cells
 
 DTYPES = (np.float32, np.float64)
@@ -95,13 +95,13 @@ def test_the_covariance_of_bins_equals_its_definition(dtype, weighted, n, k):
     P, _ = rows(n, k, dtype)
     rng = np.random.default_rng(n)
     w = rng.random(n) if weighted else np.ones(n)
-    cells, report = rng.integers(0, 6, (k, n)).astype(np.uint16).T, np.array([0, 0, 1, 2, 2, 0], dtype=np.int32)
+    cells, report = rng.integers(0, 6, (k, n)), np.array([0, 0, 1, 2, 2, 0], dtype=np.uint16)
     pairs = [(c, d) for c in range(k) for d in range(c, k)]
     expected = np.zeros((len(pairs), 9))
     for i in range(n):
         for pair, (c, d) in enumerate(pairs):
             p, q = float(P[i, c]), float(P[i, d])
-            expected[pair, report[cells[i, c]] * 3 + report[cells[i, d]]] += w[i] ** 2 * (p * (c == d) - p * q)
+            expected[pair, report[cells[c, i]] * 3 + report[cells[d, i]]] += w[i] ** 2 * (p * (c == d) - p * q)
     out = np.zeros((len(pairs), 3, 3))
     add_class_bin_covariances(inside(P), inside(w if weighted else np.empty(0)), inside(report[cells]), out)
     # sums of n terms of size 1 in another order

@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, merge_cells, pop_occupied_cells
-from trueodds.kernels.grid_sums import tally_labels, tally_outcomes, tally_weighted_shares
-from trueodds.kernels.row_statistics import ROWS_PER_TILE
+from trueodds.kernels.fine_grid import (
+    CELL_EDGES,
+    N_CELLS,
+    ROWS_PER_TILE,
+    merge_cells,
+    pop_occupied_cells,
+    tally_labels,
+    tally_outcomes,
+    tally_weighted_shares,
+)
 
 DTYPES = (np.float32, np.float64)
 SIZES = (0, 1, 7, ROWS_PER_TILE - 1, ROWS_PER_TILE, ROWS_PER_TILE + 1)

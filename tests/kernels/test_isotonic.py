@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import isotonic_regression
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import isotonic, score_keys
+from trueodds.kernels import isotonic, sorting
 from trueodds.kernels.isotonic import added_row_means
 
 DTYPES = [np.float16, np.float32, np.float64]
@@ -57,7 +57,7 @@ def at_rows(blocks, p):
 def test_blocks_of_keys_are_those_of_a_loop_and_of_scipy(n, ties, dtype):
     for seed in range(5):
         p, y = rows(n, dtype, ties=ties, seed=seed)
-        blocks = isotonic.fit_sorted_keys(score_keys.encode_and_sort(p, y))
+        blocks = isotonic.fit_sorted_keys(sorting.encode_and_sort(p, y))
         assert (np.stack(blocks, axis=1) == looped(p, y, np.ones(n))).all()  # whole numbers: nothing is rounded
         assert all(column.dtype == np.float64 for column in blocks)
         if n:
@@ -93,7 +93,7 @@ def test_any_weights_and_votes_give_what_scipy_gives(seed):
 def test_rows_of_keys_and_rows_of_weight_one_are_the_same():
     p, y = rows(3000, np.float32, ties=False)
     for one, other in zip(
-        isotonic.fit_sorted_keys(score_keys.encode_and_sort(p, y)), isotonic.fit_rows(p, y, np.ones(3000)), strict=True
+        isotonic.fit_sorted_keys(sorting.encode_and_sort(p, y)), isotonic.fit_rows(p, y, np.ones(3000)), strict=True
     ):
         assert (one == other).all()
 
@@ -106,7 +106,7 @@ def test_rows_lie_in_memory_as_they_like(dtype, layout):
     expected = isotonic.fit_rows(p, y, w)
     for one, other in zip(isotonic.fit_rows(layout(p), layout(y), layout(w)), expected, strict=True):
         assert (one == other).all()
-    keys = score_keys.encode_and_sort(p, y)
+    keys = sorting.encode_and_sort(p, y)
     for one, other in zip(isotonic.fit_sorted_keys(layout(keys)), isotonic.fit_sorted_keys(keys), strict=True):
         assert (one == other).all()
 

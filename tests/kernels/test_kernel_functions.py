@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from trueodds.kernels.kernel_functions import gaussian_sums
+from trueodds.kernels.smoothing import gaussian_sums
 
 
 def by_loop(x, s, w, wy, h):

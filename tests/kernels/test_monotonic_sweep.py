@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.monotonic_sweep import monotonic_sweep
+from trueodds.kernels.partitions import monotonic_sweep
 
 
 def bins_of(mass, s, k, by_mass):

@@ -9,10 +9,10 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from trueodds.core.typing import Array
-from trueodds.kernels import order_statistics as ranks
-from trueodds.kernels import score_keys
-from trueodds.kernels.bin_sums import bin_sums_of_keys
-from trueodds.kernels.order_statistics import select_order_statistics
+from trueodds.kernels import sorting
+from trueodds.kernels import sorting as ranks
+from trueodds.kernels.bins import bin_sums_of_keys
+from trueodds.kernels.sorting import select_order_statistics
 
 SIZES = [1, 2, 3, 50, 3000]
 
@@ -31,7 +31,7 @@ def ranked(x: Array, ranks: Array) -> Array | None:
 
 def row_keys(p: Array, y: Array) -> Array:
     """Scores and outcomes as keys."""
-    keys = score_keys.encode_rows(p, y)
+    keys = sorting.encode_rows(p, y)
     assert keys is not None
     return keys
 

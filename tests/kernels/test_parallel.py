@@ -11,7 +11,7 @@ import pytest
 
 from trueodds.core.errors import InputError
 from trueodds.kernels import as_plain_array, count_threads, map_blocks, sum_blocks
-from trueodds.kernels.confidence import confidence_sums
+from trueodds.kernels.row_statistics import confidence_sums
 
 
 @pytest.fixture(params=["1", "2", "3"])

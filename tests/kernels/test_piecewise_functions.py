@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.piecewise_functions import _VALUES_PER_TILE, Knots, are_all_or_none_below
+from trueodds.kernels.sorting import _LOOKUPS_PER_TILE, Knots, are_all_or_none_below
 
 DTYPES = [np.float16, np.float32, np.float64]
 
@@ -56,7 +56,7 @@ def test_no_line_leaves_its_ends():
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [0, 1, _VALUES_PER_TILE, _VALUES_PER_TILE + 1])
+@pytest.mark.parametrize("n", [0, 1, _LOOKUPS_PER_TILE, _LOOKUPS_PER_TILE + 1])
 def test_values_lie_in_memory_as_they_like(n, dtype, layout):
     x, y = curve(20, 1)
     p = np.random.default_rng(2).random(n).astype(dtype)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import random_label_sums, random_labels, random_streams
+from trueodds.kernels import random_labels
 
 KEY = 2**62 + 12_345
 WORD = 2**64
@@ -73,10 +73,10 @@ def table(n, k, dtype=np.float64):
 
 def test_the_random_bits_are_those_of_whole_numbers():
     for z in (0, 1, 2**63, WORD - 1, KEY):
-        assert int(random_streams.mix_bits(np.uint64(z))) == mix(z)
-        assert int(random_streams.row_stream_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
-        assert int(random_streams.uniform_integer(np.uint64(z), 999)) == uniform(z, 999)
-        assert int(random_labels.label_threshold(0.3, random_streams.row_dither(np.uint64(z)), 2.0**32)) == threshold(
+        assert int(random_labels.mix_bits(np.uint64(z))) == mix(z)
+        assert int(random_labels.row_stream_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
+        assert int(random_labels.uniform_integer(np.uint64(z), 999)) == uniform(z, 999)
+        assert int(random_labels.label_threshold(0.3, random_labels.row_dither(np.uint64(z)), 2.0**32)) == threshold(
             0.3, z
         )
 
@@ -136,8 +136,8 @@ def counted(labels, w, tables, size):
 
 
 def sums_of_single_labels(P, w, tables, size, start, stop, **settings):
-    labels = random_label_sums.DrawnLabels(P, KEY, stop, **settings).labels(start, stop)
-    return random_label_sums.sum_weights_of_labels(labels, w, tables, size)
+    labels = random_labels.DrawnLabels(P, KEY, stop, **settings).labels(start, stop)
+    return random_labels.sum_weights_of_labels(labels, w, tables, size)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -147,10 +147,10 @@ def test_sums_equal_a_plain_loop(k, weighted, layout):
     P, tables = table(7, k), slots(7, k, 5)
     w = np.random.default_rng(1).random(7) if weighted else np.ones(7)
     moved = layout(tables.transpose(1, 2, 0)).transpose(2, 0, 1)
-    if random_label_sums.needs_single_labels(k, 5, 0.0):
+    if random_labels.needs_single_labels(k, 5, 0.0):
         sums = sums_of_single_labels(layout(P), w, moved, 5, 2, 6)
     else:
-        sums = random_label_sums.sum_label_weights(layout(P), w, moved, 5, KEY, 2, 6)
+        sums = random_labels.sum_label_weights(layout(P), w, moved, 5, KEY, 2, 6)
     np.testing.assert_allclose(sums, counted(by_loops(P, 2, 6), w, tables, 5), rtol=1e-13, atol=1e-14)
 
 
@@ -178,9 +178,9 @@ def test_rows_in_another_order_keep_the_labels_of_their_numbers(count, weighted)
 @pytest.mark.parametrize("beyond", [-1, 0, 1])
 def test_sums_at_the_boundaries_of_blocks(n, beyond):
     size = 3
-    count = random_label_sums.MAX_DRAWS_PER_BLOCK + beyond
+    count = random_labels.MAX_DRAWS_PER_BLOCK + beyond
     P, tables = table(n, 3), slots(n, 3, size)
-    sums = random_label_sums.sum_label_weights(P, np.ones(n), tables, size, KEY, 0, count)
+    sums = random_labels.sum_label_weights(P, np.ones(n), tables, size, KEY, 0, count)
     assert sums.tolist() == counted(by_loops(P, 0, count).reshape(count, n), np.ones(n), tables, size).tolist()
 
 
@@ -196,7 +196,7 @@ def test_independent_labels_are_drawn_each_for_itself(dtype):
                     for bin_index in tables[:, i, c]:
                         if bin_index >= 0:
                             expected[r, bin_index] += w[i]
-    sums = random_label_sums.sum_label_weights(P, w, tables, 4, KEY, 4, 9, independent=True)
+    sums = random_labels.sum_label_weights(P, w, tables, 4, KEY, 4, 9, independent=True)
     np.testing.assert_allclose(sums, expected, rtol=1e-13)
 
 
@@ -205,8 +205,8 @@ def test_independent_labels_are_drawn_each_for_itself(dtype):
 @pytest.mark.parametrize("n_tables", [1, 2, 3])
 @pytest.mark.parametrize(("start", "stop"), [(0, 9), (3, 8)])
 def test_many_rows_are_counted_with_numbers_of_16_bits(start, stop, n_tables, dtype, monkeypatch):
-    monkeypatch.setattr(random_label_sums, "MIN_ROWS_OF_SHORT_INTEGERS", 1)
-    monkeypatch.setattr(random_label_sums, "ROWS_PER_COUNT", 4)
+    monkeypatch.setattr(random_labels, "MIN_ROWS_OF_SHORT_INTEGERS", 1)
+    monkeypatch.setattr(random_labels, "ROWS_PER_COUNT", 4)
     n, k, size = 9, 5, 6
     P = table(n, k, dtype)
     labels = np.empty((stop - start, n), dtype=int)
@@ -216,17 +216,17 @@ def test_many_rows_are_counted_with_numbers_of_16_bits(start, stop, n_tables, dt
             bits = mix((stream + (r // 4 + 1) * 0x9E3779B97F4A7C15) % WORD)
             labels[r - start, i] = label(P[i], (bits >> (16 * (r % 4))) % 2**16, stream, 16)
     tables = np.concatenate([slots(n, k, size), slots(n, k, size, 1)])[:n_tables]
-    sums = random_label_sums.sum_label_weights(P, np.ones(n), tables, size, KEY, start, stop)
+    sums = random_labels.sum_label_weights(P, np.ones(n), tables, size, KEY, start, stop)
     assert sums.tolist() == counted(labels, np.ones(n), tables, size).tolist()
 
 
 def test_numbers_of_16_bits_have_the_predicted_probabilities(monkeypatch):
     # Rounding to 2⁻¹⁶ shifts a sum by about 1/256 of its standard deviation or less.
-    monkeypatch.setattr(random_label_sums, "MIN_ROWS_OF_SHORT_INTEGERS", 1)
+    monkeypatch.setattr(random_labels, "MIN_ROWS_OF_SHORT_INTEGERS", 1)
     n, draws = 4000, 400
     P = np.tile([1e-6, 1e-4, 0.03, 0.3, 0.669899], (n, 1))
     tables = np.broadcast_to(np.arange(5, dtype=np.int32), (1, n, 5))
-    sums = random_label_sums.sum_label_weights(P, np.ones(n), tables, 5, KEY, 0, draws)
+    sums = random_labels.sum_label_weights(P, np.ones(n), tables, 5, KEY, 0, draws)
     expected, variance = n * P[0], n * P[0] * (1 - P[0])
     assert (np.abs(sums.mean(axis=0) - expected) < 4.5 * np.sqrt(variance / draws)).all()
     assert sums.var(axis=0)[2:] == pytest.approx(variance[2:], rel=4.5 * np.sqrt(2 / draws))

@@ -7,7 +7,7 @@ from tests.kernels.layouts import LAYOUTS
 from tests.kernels.samples import rows
 from tests.kernels.test_random_label_sums import KEY, by_loops
 from trueodds.kernels import random_labels
-from trueodds.kernels.random_labels import ROWS_PER_BLOCK, draw_labels_by_row
+from trueodds.kernels.random_labels import ROWS_PER_BLOCK, DrawnLabels, draw_labels_by_row, sum_weights_of_labels
 
 pytestmark = pytest.mark.usefixtures("integers_wrap_around")
 
@@ -37,3 +37,15 @@ def test_more_classes_than_a_byte_counts_and_rows_of_clusters():
     cluster = np.arange(6) // 3
     labels = draw_labels_by_row(P, KEY, 0, 9, cluster=cluster, cluster_probability=0.5)
     assert labels.tolist() == by_loops(P, 0, 9, cluster, 0.5).T.tolist()
+
+
+def test_labels_do_not_depend_on_how_many_draws_are_made_at_once(monkeypatch):
+    P = np.random.default_rng(0).dirichlet(np.ones(40), 30)
+    expected = random_labels.draw_labels(P, KEY, 0, 50).T
+    monkeypatch.setattr("trueodds.kernels.random_labels.MAX_LABELS", 30 * 17)  # 17 draws at once
+    drawn = DrawnLabels(P, KEY, 50)
+    blocks = [drawn.labels(start, min(start + 7, 50)) for start in range(0, 50, 7)]
+    assert np.concatenate(blocks, axis=1).tolist() == expected.tolist()
+    tables = np.broadcast_to(np.arange(40, dtype=np.int32), (1, 30, 40))
+    counts = sum_weights_of_labels(expected.astype(np.uint8), np.ones(30), tables, 40)
+    assert counts.tolist() == [np.bincount(labels, minlength=40).tolist() for labels in expected.T]

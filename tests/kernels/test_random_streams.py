@@ -5,7 +5,7 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.test_random_label_sums import KEY, WORD, mix, row_key
-from trueodds.kernels import draws_per_block, random_streams
+from trueodds.kernels import draws_per_block, random_labels
 
 pytestmark = pytest.mark.usefixtures("integers_wrap_around")
 
@@ -19,7 +19,7 @@ def sign(unit, draw):
 @pytest.mark.parametrize("clusters", [0, 1, 4])
 def test_signs_equal_a_plain_loop(clusters, start, stop):
     expected = [[sign(g, r) for g in range(clusters)] for r in range(start, stop)]
-    signs = random_streams.random_signs(clusters, KEY, start, stop)
+    signs = random_labels.random_signs(clusters, KEY, start, stop)
     assert signs.shape == (stop - start, clusters)
     assert signs.tolist() == expected
 
@@ -38,7 +38,7 @@ def by_loops(cluster, slots, residuals, size, start, stop):
 def test_sums_equal_a_plain_loop(dtype, layout):
     rng = np.random.default_rng(0)
     cluster, slots, residuals = np.arange(9) // 2, rng.integers(0, 5, (9, 2)), rng.normal(size=(9, 2)).astype(dtype)
-    sums = random_streams.sum_sign_flips(layout(cluster), layout(slots), layout(residuals), 5, KEY, 60, 70)
+    sums = random_labels.sum_sign_flips(layout(cluster), layout(slots), layout(residuals), 5, KEY, 60, 70)
     expected = by_loops(cluster, slots, residuals.astype(np.float64), 5, 60, 70)
     np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-15)
 
@@ -48,5 +48,5 @@ def test_sums_equal_a_plain_loop(dtype, layout):
 def test_sums_at_the_boundaries_of_blocks(n, beyond):
     count = draws_per_block(2) + beyond
     slots, residuals = np.ones((n, 1), dtype=np.int64), np.full((n, 1), 0.5)
-    sums = random_streams.sum_sign_flips(np.arange(n), slots, residuals, 2, KEY, 0, count)
+    sums = random_labels.sum_sign_flips(np.arange(n), slots, residuals, 2, KEY, 0, count)
     assert sums.tolist() == by_loops(np.arange(n), slots, residuals, 2, 0, count).tolist()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ import pytest
 from tests.kernels.layouts import LAYOUTS, c_order
 from tests.kernels.samples import inside, rows
 from trueodds.data.predictions import Predictions
-from trueodds.kernels import as_plain_array, compile_kernel
-from trueodds.kernels.row_statistics import CACHE_LINE, ROWS_PER_TILE, check_table, prefetch, score_rows, summarize_rows
+from trueodds.kernels.row_statistics import ROWS_PER_TILE, check_table, score_rows, summarize_rows
 from trueodds.tallies.block_sums import sum_block
 from trueodds.tallies.row_block import RowBlock
 
@@ -145,27 +143,3 @@ def test_of_equally_bad_rows_the_first_is_reported():
     P = np.full((600_000, 2), 0.5, dtype=np.float32)
     P[[70_000, 400_000], 0] = 0.75
     assert check_table(P, 1e-3)[2:] == (70_000, 0.25, 2)
-
-
-@compile_kernel
-def _prefetched_sum(x, places):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(places.shape[0]):
-        prefetch(x, places[i])
-    for i in range(x.shape[0]):
-        total += x[i]
-    return total
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
-@pytest.mark.parametrize("n", [0, 1, 1000])
-@pytest.mark.parametrize("index", [np.int64, np.uint64])
-def test_places_beyond_the_end_are_harmless(n: int, index: Any, dtype: Any) -> None:
-    x = np.arange(n, dtype=dtype)
-    places = np.array([0, n - 1 if n else 0, n, n + 1, 2**20, 2**40], dtype=index)
-    assert _prefetched_sum(as_plain_array(x), places) == x.sum()
-    assert np.array_equal(x, np.arange(n))
-
-
-def test_a_line_is_a_whole_number_of_every_number() -> None:
-    assert all(CACHE_LINE % np.dtype(dtype).itemsize == 0 for dtype in (np.float32, np.float64))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from trueodds.core.typing import Array
-from trueodds.kernels import score_keys
-from trueodds.kernels.bin_sums import _KEYS_PER_PASS, bin_sums_of_keys, bin_sums_of_sorted_keys
+from trueodds.kernels import bins, sorting
+from trueodds.kernels.bins import _KEYS_PER_PASS, bin_sums_of_keys, bin_sums_of_sorted_keys
 
-BLOCK = score_keys._VALUES_PER_TASK
+BLOCK = sorting._VALUES_PER_TASK
 SIZES = [1, 2, 5, 300]
 LARGE = [BLOCK - 1, BLOCK + 1, 2 * BLOCK]
 
@@ -41,22 +41,22 @@ def looped(p: Array, y: Array, w: Array) -> tuple[list[float], list[float], list
 @pytest.mark.parametrize("n", SIZES)
 def test_counts_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=ties)
-    keys = score_keys.encode_and_sort(p, y)
+    keys = sorting.encode_and_sort(p, y)
     assert keys is not None
-    assert [x.tolist() for x in score_keys.count_by_score(keys)] == list(looped(p, y, np.ones(n)))
-    assert not any(np.signbit(x).any() for x in score_keys.count_by_score(keys))
-    assert score_keys.scores_of_keys(keys).tolist() == sorted(abs(p.astype(float)))
+    assert [x.tolist() for x in sorting.count_by_score(keys)] == list(looped(p, y, np.ones(n)))
+    assert not any(np.signbit(x).any() for x in sorting.count_by_score(keys))
+    assert sorting.scores_of_keys(keys).tolist() == sorted(abs(p.astype(float)))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("n", [0, *SIZES])
 def test_keys_of_rows_tell_what_the_rows_say(n: int, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=True)
-    keys = score_keys.encode_rows(p, y)
+    keys = sorting.encode_rows(p, y)
     assert keys is not None
-    assert score_keys.decode_scores(keys).tolist() == np.abs(p).tolist()
+    assert bins.decode_scores(keys).tolist() == np.abs(p).tolist()
     assert (keys & keys.dtype.type(1)).tolist() == y.tolist()
-    assert sorted(keys.tolist()) == score_keys.encode_and_sort(p, y).tolist()  # type: ignore[union-attr]
+    assert sorted(keys.tolist()) == sorting.encode_and_sort(p, y).tolist()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -68,7 +68,7 @@ def test_sums_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any) 
     w, votes = rng.integers(0, 4, n) / 2, rng.integers(0, 5, n) / 4
     for outcomes in (y, votes):
         actual, expected = (
-            score_keys.sum_by_score(p, outcomes, w, score_keys.argsort_scores(p)),
+            sorting.sum_by_score(p, outcomes, w, sorting.argsort_scores(p)),
             looped(p, outcomes, w),
         )
         assert [x.tolist() for x in actual] == list(expected)  # halves and quarters add up exactly in any order
@@ -79,16 +79,16 @@ def test_sums_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any) 
 @pytest.mark.parametrize("n", LARGE)
 def test_blocks_of_rows_are_put_together(n: int, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=False)
-    keys = score_keys.encode_and_sort(p, y)
+    keys = sorting.encode_and_sort(p, y)
     assert keys is not None
     distinct, place = np.unique(p, return_inverse=True)
-    s, count, n_events = score_keys.count_by_score(keys)
+    s, count, n_events = sorting.count_by_score(keys)
     assert (s == distinct).all()
     assert (count == np.bincount(place)).all()
     assert (n_events == np.bincount(place, y)).all()
-    assert (score_keys.find_scores(p, s) == place).all()
+    assert (sorting.find_scores(p, s) == place).all()
     for one, other in zip(
-        score_keys.sum_by_score(p, y, np.ones(n), score_keys.argsort_scores(p)), (s, count, n_events), strict=True
+        sorting.sum_by_score(p, y, np.ones(n), sorting.argsort_scores(p)), (s, count, n_events), strict=True
     ):
         assert (one == other).all()
 
@@ -96,18 +96,16 @@ def test_blocks_of_rows_are_put_together(n: int, dtype: Any) -> None:
 def test_nothing_has_no_scores() -> None:
     for dtype in (np.float32, np.float64):
         none = np.empty(0, dtype=dtype)
-        keys = score_keys.encode_and_sort(none, np.empty(0))
+        keys = sorting.encode_and_sort(none, np.empty(0))
         assert keys is not None
-        assert [len(x) for x in score_keys.count_by_score(keys)] == [0, 0, 0]
-        assert [
-            len(x) for x in score_keys.sum_by_score(none, np.empty(0), np.empty(0), score_keys.argsort_scores(none))
-        ] == [
+        assert [len(x) for x in sorting.count_by_score(keys)] == [0, 0, 0]
+        assert [len(x) for x in sorting.sum_by_score(none, np.empty(0), np.empty(0), sorting.argsort_scores(none))] == [
             0,
             0,
             0,
         ]
-        assert len(score_keys.find_scores(none, np.array([0.5]))) == 0
-    assert [len(x) for x in score_keys.sum_by_score(np.ones(3), np.ones(3), np.zeros(3), np.arange(3))] == [
+        assert len(sorting.find_scores(none, np.array([0.5]))) == 0
+    assert [len(x) for x in sorting.sum_by_score(np.ones(3), np.ones(3), np.zeros(3), np.arange(3))] == [
         0,
         0,
         0,
@@ -117,31 +115,31 @@ def test_nothing_has_no_scores() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_read_only_and_strided_rows_are_rows(dtype: Any) -> None:
     p, y = rows(90, dtype, ties=True)
-    keys = score_keys.encode_and_sort(p, y)
+    keys = sorting.encode_and_sort(p, y)
     wide, strided = np.empty((90, 3), dtype=dtype), np.repeat(y, 2)[::2]
     wide[:, 1] = p
     p.flags.writeable = strided.flags.writeable = False
     for scores in (p, wide[:, 1], p[::-1][::-1]):
-        assert np.array_equal(score_keys.encode_and_sort(scores, strided), keys)
-        assert np.array_equal(score_keys.encode_and_sort(scores, strided == 1), keys)
-        assert np.array_equal(score_keys.argsort_scores(scores), score_keys.argsort_scores(p))
-        assert np.array_equal(score_keys.find_scores(scores, np.array([0.0, 0.5])), p >= 0.5)
+        assert np.array_equal(sorting.encode_and_sort(scores, strided), keys)
+        assert np.array_equal(sorting.encode_and_sort(scores, strided == 1), keys)
+        assert np.array_equal(sorting.argsort_scores(scores), sorting.argsort_scores(p))
+        assert np.array_equal(sorting.find_scores(scores, np.array([0.0, 0.5])), p >= 0.5)
 
 
 def test_outcomes_that_are_no_yes_or_no_have_no_keys() -> None:
     p = np.array([0.2, 0.4, 0.4])
-    assert score_keys.encode_and_sort(p, np.array([0.0, 0.5, 1.0])) is None
-    assert score_keys.encode_and_sort(p, np.array([0.0, 2.0, 1.0])) is None
-    assert score_keys.encode_and_sort(p, np.array([0.0, 0.0, 1.0])) is not None
+    assert sorting.encode_and_sort(p, np.array([0.0, 0.5, 1.0])) is None
+    assert sorting.encode_and_sort(p, np.array([0.0, 2.0, 1.0])) is None
+    assert sorting.encode_and_sort(p, np.array([0.0, 0.0, 1.0])) is not None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_keys_order_neighbors_and_what_lies_a_hair_above_one(dtype: Any) -> None:
     one = dtype(1)
     near = [np.nextafter(one, dtype(0)), one, np.nextafter(one, dtype(2)), np.nextafter(dtype(0), one), dtype(0)]
-    keys = score_keys.encode_and_sort(np.array(near[::-1] + near, dtype=dtype), np.zeros(10))
+    keys = sorting.encode_and_sort(np.array(near[::-1] + near, dtype=dtype), np.zeros(10))
     assert keys is not None
-    s, n, _ = score_keys.count_by_score(keys)
+    s, n, _ = sorting.count_by_score(keys)
     assert s.tolist() == sorted(float(x) for x in near)
     assert n.tolist() == [2.0] * 5
 
@@ -151,7 +149,7 @@ def test_a_row_is_placed_at_the_last_score_that_it_reaches(m: int) -> None:
     rng = np.random.default_rng(m)
     for s in (np.unique(rng.random(m)), np.unique(rng.random(m) ** 30), np.unique(np.append(rng.random(m) / 5e3, 1.0))):
         p = np.concatenate((rng.random(200), s, np.nextafter(s, 0), np.nextafter(s, 2), [0.0, 1.0, 1.0 + 1e-7]))
-        assert (score_keys.find_scores(p, s) == np.maximum(np.searchsorted(s, p, "right") - 1, 0)).all()
+        assert (sorting.find_scores(p, s) == np.maximum(np.searchsorted(s, p, "right") - 1, 0)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -160,7 +158,7 @@ def test_a_row_is_placed_at_the_last_score_that_it_reaches(m: int) -> None:
 def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> None:
     for ties in (True, False):
         p, y = rows(n, dtype, ties=ties)
-        keys = score_keys.encode_and_sort(p, y)
+        keys = sorting.encode_and_sort(p, y)
         assert keys is not None
         x = np.abs(p.astype(float))
         for edges in (
@@ -182,7 +180,7 @@ def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> No
 @pytest.mark.parametrize("closed", ["right", "left"])
 def test_sums_of_keys_are_those_of_a_loop_over_the_rows(n: int, closed: str, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=True)
-    keys = score_keys.encode_rows(p, y)
+    keys = sorting.encode_rows(p, y)
     assert keys is not None
     for edges in (np.arange(11) / 10, np.array([0, 1.0]), np.array([0, 0, 0.3, 0.3, 0.35, 1]), np.arange(201) / 200):
         expected = np.zeros((len(edges) - 1, 2, 3))
@@ -198,10 +196,10 @@ def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch
     results = []
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        keys = score_keys.encode_and_sort(p, y)
+        keys = sorting.encode_and_sort(p, y)
         assert keys is not None
         edges = np.arange(16) / 15
         some = bin_sums_of_keys(keys, edges, "right"), bin_sums_of_sorted_keys(keys, edges, "right")
-        results.append((keys, *some, score_keys.find_scores(p, np.arange(9) / 10)))
+        results.append((keys, *some, sorting.find_scores(p, np.arange(9) / 10)))
     for other in results[1:]:
         assert all(np.array_equal(x, z) for x, z in zip(results[0], other, strict=True))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import sliding_window
-from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
+from trueodds.kernels import smoothing
+from trueodds.kernels.smoothing import SlidingWindows, mean_absolute_window_sum
 
 
 def by_loops(s, e, width):
@@ -64,7 +64,7 @@ def test_draws_at_the_boundaries_of_blocks(draws):
 @pytest.mark.parametrize("block", [1, 2, 7, 19, 20, 21])
 @pytest.mark.parametrize("width", [0.1, 0.25, 1.5])
 def test_scores_at_the_boundaries_of_blocks(block, width, monkeypatch):
-    monkeypatch.setattr(sliding_window, "_SCORES_PER_TASK", block)
+    monkeypatch.setattr(smoothing, "_SCORES_PER_TASK", block)
     s, e = scores(20)
     assert mean_absolute_window_sum(s, e[0], width) == pytest.approx(by_loops(s, e[0], width), rel=1e-12)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds.kernels.variance_splits import LEAF, NO_SPLIT, median_splits, nested_squares
+from trueodds.kernels.partitions import LEAF, NO_SPLIT, median_splits, nested_squares
 
 KINDS = {
     "continuous": lambda rng: rng.random((300, 3)),

@@ -7,6 +7,7 @@ are what all kernels share.
 import sys
 
 from trueodds.kernels.parallel import (
+    as_plain_array,
     count_threads,
     draws_per_block,
     map_blocks,
@@ -21,7 +22,6 @@ if "numba" not in sys.modules:
     read_thread_variable("NUMBA_NUM_THREADS")  # the errors of numba, when it is imported, do not name it
 
 from trueodds.kernels.compilation import (
-    as_plain_array,
     compile_fused,
     compile_inline,
     compile_kernel,

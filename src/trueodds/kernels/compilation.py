@@ -1,9 +1,4 @@
-"""Compile kernels with numba on first use, cache the machine code on disk, and end compilations soon after Ctrl-C.
-
-If the KeyboardInterrupt of a Ctrl-C is raised anywhere within a compilation, it can be lost, because callbacks of
-llvmlite ignore exceptions, and locks of numba and llvmlite can stay locked, so that helper threads would wait forever.
-So it is noted, and raised between two steps.
-"""
+"""Compile kernels with numba on first use, and cache the machine code on disk."""
 
 from __future__ import annotations
 
@@ -17,18 +12,15 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numba
-import numpy as np
 from llvmlite import binding
-from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from trueodds.core.progress import announce_compilation
-from trueodds.core.typing import Array
 from trueodds.kernels.parallel import is_abandoned
 
 _FOLDER = Path(__file__).parent
@@ -48,7 +40,32 @@ def compile_kernel(function: Callable[..., Any], **options: Any) -> Any:
     dispatcher: Any = numba.njit(**options)(function)
     if disk_cache := kernel_cache(function):
         dispatcher._cache = disk_cache
+        dispatcher.compile = partial(_compile_uninterrupted, dispatcher.compile)
     return dispatcher
+
+
+def _compile_uninterrupted(compile_signature: Callable[[Any], Any], signature: Any) -> Any:
+    """Compile a kernel for a signature, and raise KeyboardInterrupt afterwards if Ctrl-C was pressed meanwhile.
+
+    An interrupt within a compilation can be lost, because callbacks of llvmlite ignore exceptions, and locks of numba
+    can stay locked, so that helper threads would wait forever. A signal handler of the program is left alone. Helper
+    threads do not notice Ctrl-C, and compile nothing once their call has failed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        if is_abandoned():
+            raise KeyboardInterrupt
+        return compile_signature(signature)
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return compile_signature(signature)
+    interrupts: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _frame: interrupts.append(number))
+    try:
+        compiled = compile_signature(signature)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if interrupts:
+        raise KeyboardInterrupt
+    return compiled
 
 
 def compile_inline(function: Callable[..., Any]) -> Any:
@@ -69,15 +86,6 @@ def compile_reordering(function: Callable[..., Any]) -> Any:
 def compile_fused(function: Callable[..., Any]) -> Any:
     """Compile as `compile_reordering`, and also allow fused multiply-add instructions, which round once."""
     return compile_kernel(function, fastmath={"reassoc", "nsz", "contract"})
-
-
-def as_plain_array(x: Array) -> Array:
-    """Return a C-contiguous, aligned, read-only view or copy, so that each kernel is compiled only once per dtype."""
-    if x.dtype == np.float16:
-        x = x.astype(np.float32)
-    x = np.require(x, requirements=["C", "A"]).view()
-    x.flags.writeable = False
-    return x
 
 
 def kernel_cache(function: Callable[..., Any]) -> Any:
@@ -176,7 +184,6 @@ class KernelCache(FunctionCache):
             result = None if data is None else self._impl.rebuild(target_context, data)
         if result is None:
             announce_compilation()
-            watch_compilations()
         return result
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -232,52 +239,3 @@ def source_hash(file: Path) -> str:
     for path in sorted(files):
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-@cache
-def watch_compilations() -> None:
-    """Register the listener to all compilations of this process, including those of other libraries, once."""
-    listener = CompilationListener()
-    event.register("numba:compile", listener)
-    event.register("numba:run_pass", listener)
-
-
-class CompilationListener(event.Listener):
-    """Raises KeyboardInterrupt between two steps of a compilation whose result is no longer needed.
-
-    In the main thread, Ctrl-C is noted during a compilation, unless the program has a signal handler of its own. Helper
-    threads do not notice Ctrl-C, and stop at the next step once their call has failed.
-    """
-
-    def __init__(self) -> None:
-        self._n_compilations = 0  # in the main thread, of which each but the first is part of another
-        self._is_interrupted = False
-
-    def on_start(self, started: Any) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            if is_abandoned():
-                raise KeyboardInterrupt
-            return
-        if started.kind == "numba:compile":
-            if self._n_compilations == 0:
-                self._is_interrupted = False
-            self._n_compilations += 1
-            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                signal.signal(signal.SIGINT, self._note_interrupt)
-        self._raise_interrupt()
-
-    def on_end(self, ended: Any) -> None:
-        """Restore Python's handler of Ctrl-C if the outermost compilation ends, and raise what was noted."""
-        if ended.kind == "numba:compile" and threading.current_thread() is threading.main_thread():
-            self._n_compilations = max(0, self._n_compilations - 1)  # numba ends a compilation that did not start, too
-            if self._n_compilations == 0 and signal.getsignal(signal.SIGINT) == self._note_interrupt:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                self._raise_interrupt()
-
-    def _note_interrupt(self, _number: int, _frame: Any) -> None:
-        self._is_interrupted = True
-
-    def _raise_interrupt(self) -> None:
-        if self._is_interrupted:
-            self._is_interrupted = False
-            raise KeyboardInterrupt

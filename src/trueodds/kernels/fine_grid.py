@@ -1,8 +1,9 @@
-"""The fine grid on [0, 1]: its edges, the cell of each probability, and tables of the cells that contain values.
+"""The fine grid on [0, 1]: its edges, the cell of each probability, and sums per class and cell.
 
 Tallies store sums per cell of this grid. Bins whose edges are edges of the grid, such as 10, 15 or 20 bins of equal
 width, can be computed from these sums exactly. Near 0 and 1, where small differences matter for logarithms, cells are
-halved repeatedly. In shapes, CELLS is N_CELLS, the number of cells, and ROWS is ROWS_PER_TILE.
+halved repeatedly. In shapes, K or k is the number of classes, CELLS is
+N_CELLS, the number of cells, and ROWS is ROWS_PER_TILE.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_inline, compile_kernel
-from trueodds.kernels.row_statistics import ROWS_PER_TILE, transpose_rows
 
+# Number of rows transposed at a time, so that loops over the rows are vectorized. It is not a power of two, because
+# columns would then share cache sets.
+ROWS_PER_TILE = 240
 N_EQUAL_CELLS = 3840  # number of equal cells, 2⁸·3·5: a multiple of 10, 12, 15, 16, 20, 30 and 64 bins
 N_HALVINGS = 20  # number of times the first and the last cell are halved
 N_CELLS = N_EQUAL_CELLS + 2 * N_HALVINGS
@@ -46,6 +49,16 @@ _FIRST_EQUAL_EDGE = 1 / N_EQUAL_CELLS
 _LAST_EQUAL_EDGE = (N_EQUAL_CELLS - 1) / N_EQUAL_CELLS
 # 1 − x is exact, but the stored edges near 1 are rounded, by less than this difference of mantissas.
 _EDGE_MANTISSA_TOLERANCE = 1 << 31
+
+
+@compile_inline
+def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
+    """Write m rows of P from `start` on, transposed, to `columns` (k, ROWS), for k classes from `first` on."""
+    rows = P[start : start + m]
+    for c in range(columns.shape[0]):
+        column = columns[c]
+        for i in range(m):
+            column[i] = rows[i, first + c]
 
 
 @compile_inline
@@ -204,3 +217,122 @@ def _add_cells_at(positions, index, n, sums, out_index, out_n, out_sums):  # typ
         out_n[position] += n[i]
         for c in range(sums.shape[1]):
             out_sums[position, c] += sums[i, c]
+
+
+@compile_inline
+def add_tile_sums(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
+    """Add the counts of m rows to n (k·CELLS,), and their Σp and Σp² to the first two columns of sums (k·CELLS, …).
+
+    `columns` (k, ROWS) are the transposed rows, and `cells` (k, ROWS) the cells of their values.
+    """
+    for c in range(columns.shape[0]):
+        column, cell = columns[c], cells[c]
+        count, total = n[c * N_CELLS : (c + 1) * N_CELLS], sums[c * N_CELLS : (c + 1) * N_CELLS]
+        for i in range(m):
+            index, value = np.uint32(cell[i]), np.float64(column[i])
+            count[index] += 1
+            total[index, 0] += value
+            total[index, 1] += value * value
+
+
+@compile_kernel
+def tally_labels(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """Add counts to n (k·CELLS,) and Σp, Σp², Σy, Σpy to sums (k·CELLS, 4) by class and cell, for labels (n,).
+
+    Only the k classes first..last−1 of P are used; in the sums, y is 1 for the class of the label and 0 for the others.
+    `edges` and `exact` are as in `find_cells`.
+    """
+    k = last - first
+    columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
+    x, complement = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
+    for start in range(0, P.shape[0], ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, P.shape[0] - start)
+        find_tile_cells(P, start, m, first, edges, exact, columns, x, complement, cells)
+        add_tile_sums(columns, cells, m, n, sums)
+        for i in range(m):
+            c = y[start + i] - first
+            if 0 <= c < k:
+                index = c * N_CELLS + np.int64(cells[c, i])
+                sums[index, 2] += 1.0
+                sums[index, 3] += np.float64(columns[c, i])
+
+
+@compile_kernel
+def tally_outcomes(P, outcomes, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """Add the sums of `tally_labels` for binary outcomes of each class separately, `outcomes` (n, last − first)."""
+    k = last - first
+    columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
+    x, complement = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
+    for start in range(0, P.shape[0], ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, P.shape[0] - start)
+        find_tile_cells(P, start, m, first, edges, exact, columns, x, complement, cells)
+        add_tile_sums(columns, cells, m, n, sums)
+        for c in range(k):
+            for i in range(m):
+                index, outcome = c * N_CELLS + np.int64(cells[c, i]), np.float64(outcomes[start + i, c])
+                sums[index, 2] += outcome
+                sums[index, 3] += outcome * np.float64(columns[c, i])
+
+
+@compile_kernel
+def tally_weighted_shares(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """Add counts to n (k·CELLS,) and the nine sums of `add_weighted_outcome` to sums (k·CELLS, 9) by class and cell.
+
+    The rows have weights w (n,) and outcome shares Y (n, last − first). The other arguments are those of
+    `tally_labels`.
+    """
+    k = last - first
+    columns, cell = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=np.int32)
+    x, complement = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
+    for start in range(0, P.shape[0], ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, P.shape[0] - start)
+        transpose_rows(P, start, m, first, columns)
+        for c in range(k):
+            find_column_cells(columns[c], m, edges, exact, x, complement, cell)
+            count, total = n[c * N_CELLS : (c + 1) * N_CELLS], sums[c * N_CELLS : (c + 1) * N_CELLS]
+            for i in range(m):
+                add_weighted_outcome(np.uint32(cell[i]), w[start + i], x[i], Y[start + i, c], count, total)
+
+
+@compile_kernel
+def tally_bins(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
+    """Add counts to n (m,) and the sums of `add_outcome` to sums (m, 4), by given bins instead of cells of the grid.
+
+    P, the outcomes Y and `bin_index`, from 0 to m − 1, are (n, k), and the weights w (n,). If sums is (m, 9), it
+    receives the sums of `add_weighted_outcome`.
+    """
+    for i in range(P.shape[0]):
+        for c in range(P.shape[1]):
+            index, p, outcome = bin_index[i, c], np.float64(P[i, c]), Y[i, c]
+            if sums.shape[1] > 4:
+                add_weighted_outcome(index, w[i], p, outcome, n, sums)
+            else:
+                add_outcome(index, p, outcome, n, sums)
+
+
+@compile_inline
+def add_outcome(index, p, y, n, sums):  # type: ignore[no-untyped-def]
+    """Add a value p with outcome y to the count, Σp, Σp², Σy and Σpy at an index of `n` and `sums`."""
+    n[index] += 1
+    sums[index, 0] += p
+    sums[index, 1] += p * p
+    sums[index, 2] += y
+    sums[index, 3] += y * p
+
+
+@compile_inline
+def add_weighted_outcome(index, w, p, y, n, sums):  # type: ignore[no-untyped-def]
+    """Add a value p with outcome share y and weight w to the count and the weighted sums at an index.
+
+    The sums are Σw, Σwp, Σwy, Σw², Σwp², Σwpy, Σwy², Σw²p(1 − p) and Σw²(y − p)².
+    """
+    n[index] += 1
+    sums[index, 0] += w
+    sums[index, 1] += w * p
+    sums[index, 2] += w * y
+    sums[index, 3] += w * w
+    sums[index, 4] += w * p * p
+    sums[index, 5] += w * p * y
+    sums[index, 6] += w * y * y
+    sums[index, 7] += w * w * p * (1.0 - p)
+    sums[index, 8] += w * w * (y - p) * (y - p)

@@ -15,13 +15,10 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import compile_inline, compile_kernel, compile_reordering
-from trueodds.kernels.fine_grid import CELL_EDGES, find_tile_cells
-from trueodds.kernels.row_statistics import ROWS_PER_TILE
+from trueodds.kernels.fine_grid import CELL_EDGES, ROWS_PER_TILE, find_tile_cells
 
 _MAX_PAIRED_CLASSES = 4  # number of classes up to which a loop over all pairs is faster than separating the first bin
 _VALUES_PER_VECTOR = 4  # number of values per vector operation
-# Number of rows transposed by `add_class_bin_covariances`; with a power of two, columns would share cache sets.
-_ROWS_PER_PAIRWISE_TILE = 1000
 
 
 def first_bin_edge(bin_of_cell: Array, k: int) -> float:
@@ -235,11 +232,17 @@ def _add_pairs_beyond_first_bin(n_beyond, row, bin_index, wp, open_entries, beyo
         lag = np.uint32(lag + unsigned_one)
 
 
+# Number of rows whose covariances are added at a time; with a power of two, columns would share cache sets.
+_ROWS_PER_PAIRWISE_TILE = 1000
+
+
 @compile_kernel
 def add_class_bin_covariances(P, w, bins, out):  # type: ignore[no-untyped-def]
     """Add Σ w²(δ_kl p_k − p_k p_l) of each pair of classes k ≤ l and their bins to `out` (K(K + 1)/2, size, size).
 
-    P is (n, K), w (n,), or (0,) for weight 1. `bins` (n, K) are the bin indices of the values, below `size`. The loop
+    This is the covariance of the outcomes of both classes under calibration, where labels are multinomial.
+
+    P is (n, K), w (n,), or (0,) for weight 1. `bins` (K, n) are the bin indices of the values, below `size`. The loop
     runs over the pairs of classes, so that the sums of a pair fit the L1 cache. If all classes share their bins,
     `add_shared_bin_covariances` is faster.
     """
@@ -257,5 +260,5 @@ def add_class_bin_covariances(P, w, bins, out):  # type: ignore[no-untyped-def]
             for d in range(c, k):
                 sums, is_same_class = out[pair], 1.0 if d == c else 0.0
                 for i in range(m):
-                    sums[bins[start + i, c], bins[start + i, d]] += scaled[c, i] * (is_same_class - p_columns[d, i])
+                    sums[bins[c, start + i], bins[d, start + i]] += scaled[c, i] * (is_same_class - p_columns[d, i])
                 pair += 1

@@ -1,8 +1,9 @@
-"""Run functions over fixed blocks of rows on a thread pool, so that results do not depend on the number of threads."""
+"""Run kernels over fixed blocks of rows on a thread pool, so that results do not depend on the number of threads."""
 
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -57,7 +58,7 @@ def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]
     `block` must not depend on the number of threads, so that results do not.
     """
     spans = [(start, min(start + block, total)) for start in range(0, total, block)]
-    n_helpers = min(count_threads(), len(spans)) - 1
+    n_helpers = min(count_threads(), len(spans)) - 1 if len(spans) > 1 else 0
     if n_helpers < 1 or getattr(_thread_state, "is_in_block", False):
         return [work(*span) for span in spans]
     results: list[Any] = [None] * len(spans)
@@ -125,19 +126,31 @@ def sum_blocks(
     does not depend on the number of threads. There are at most 64 spans, of at least `block` rows, and as few as keep
     all partial sums together within `max_values`.
     """
-    n_values = max(1, int(np.prod(shape)))
-    n_spans = 1 if total <= MAX_SERIAL_ROWS else max(2, min(64, max_values // n_values, -(-total // block)))
+    if total <= MAX_SERIAL_ROWS:
+        sums = np.zeros(shape)
+        if total:
+            add(0, total, sums)
+        return sums
+    n_spans = max(2, min(64, max_values // max(1, math.prod(shape)), -(-total // block)))
 
     def sum_span(start: int, stop: int) -> Array:
         out = np.zeros(shape)
         add(start, stop, out)
         return out
 
-    partial_sums = map_blocks(sum_span, total, max(1, -(-total // n_spans)))
-    sums = partial_sums[0] if partial_sums else np.zeros(shape)
-    for partial_sum in partial_sums[1:]:
-        sums += partial_sum
-    return sums
+    first, *others = map_blocks(sum_span, total, -(-total // n_spans))
+    for partial_sum in others:
+        first += partial_sum
+    return first
+
+
+def as_plain_array(x: Array) -> Array:
+    """Return a C-contiguous, aligned, read-only view or copy, so that each kernel is compiled only once per dtype."""
+    if x.dtype == np.float16:
+        x = x.astype(np.float32)
+    x = np.require(x, requirements=["C", "A"]).view()
+    x.flags.writeable = False
+    return x
 
 
 def draws_per_block(size: int) -> int:

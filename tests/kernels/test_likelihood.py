@@ -1,4 +1,4 @@
-"""Are the sums of a softmax likelihood those of a plain loop, and its derivatives derivatives?"""
+"""Are the sums of softmax and logistic likelihoods those of plain loops, and their derivatives derivatives?"""
 
 import math
 
@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import softmax_log_loss as kernel
-from trueodds.kernels.softmax_log_loss import (
-    exp2,
-    exp2_scaled,
+from trueodds.kernels import likelihood
+from trueodds.kernels.likelihood import (
+    N_SPLINE_SUMS,
+    likelihood_by_class,
     linear_log_loss,
-    log2,
-    log2_clipped,
+    spline_likelihood,
     temper_probabilities,
     tempered_log_loss,
 )
@@ -115,7 +114,7 @@ def test_tiles_are_put_together(n):
 def test_blocks_are_put_together_whoever_works_on_them(monkeypatch):
     P, _, y, w = data(501, 3)
     direct, rows = tempered_log_loss(P, y, w, 0.7, MIN_PROB), temper_probabilities(P, 0.7)
-    monkeypatch.setattr(kernel, "VALUES_PER_BLOCK", 30)
+    monkeypatch.setattr(likelihood, "VALUES_PER_BLOCK", 30)
     results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
@@ -178,53 +177,121 @@ def test_numbers_that_are_hardly_there_keep_their_order():
     )
 
 
-def numbers():
-    """Of every size, close to 1, at the cut of the mantissa, and whole powers of two."""
-    rng = np.random.default_rng(0)
-    near = 1 + 1e-6 * rng.normal(size=200)
-    cut = np.sqrt([0.5, 2.0, 8.0]) * (1 + 1e-15 * np.arange(-4, 5)[:, None])
-    return np.concatenate(
-        [10.0 ** rng.uniform(-300, 300, 1000), near, cut.ravel(), 2.0 ** np.arange(-1022, 1024, 31.0)]
+def model(n=40, k=4, d=2, *, shared=False, seed=0):
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(n, d) if shared else (n, k, d))
+    Y, w, theta, offset = (
+        rng.dirichlet(np.ones(k), n),
+        rng.random(n),
+        rng.normal(size=(k, d + 1)),
+        rng.normal(size=(n, k)),
+    )
+    return F, Y, w, theta, offset
+
+
+def plainly(F, Y, w, theta, offset):
+    """Row by row, as the formula has it: value, gradient, and the Hessian as one matrix."""
+    n, k = Y.shape
+    value, gradient, hessian = 0.0, np.zeros(theta.shape), np.zeros((*theta.shape, *theta.shape))
+    for i in range(n):
+        f = [np.append(F[i] if F.ndim == 2 else F[i, c], 1.0) for c in range(k)]
+        eta = np.array([theta[c] @ f[c] for c in range(k)]) + offset[i]
+        q = np.exp(eta) / np.exp(eta).sum()
+        value -= w[i] * Y[i] @ np.log(q)
+        for c in range(k):
+            gradient[c] += w[i] * (q[c] - Y[i, c]) * f[c]
+            for b in range(k):
+                hessian[c, :, b, :] += w[i] * (q[c] * (b == c) - q[c] * q[b]) * np.outer(f[c], f[b])
+    return value, gradient, hessian
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("n", "k", "d"), [(1, 2, 1), (40, 4, 2), (70, 3, 5), (33, 6, 1)])
+def test_a_plain_loop_finds_the_same(shared, n, k, d, monkeypatch):
+    monkeypatch.setattr(likelihood, "_MIN_ROWS_PER_TILE", 16)
+    monkeypatch.setattr(likelihood, "_VALUES_PER_TILE", 16)  # several tiles, the last one shorter
+    F, Y, w, theta, offset = model(n, k, d, shared=shared)
+    value, gradient, hessian = likelihood_by_class(F, Y, w, theta, offset, True)
+    want = plainly(F, Y, w, theta, offset)
+    assert value == pytest.approx(want[0], rel=1e-12)
+    assert gradient == pytest.approx(want[1].ravel(), abs=1e-12)
+    assert hessian == pytest.approx(want[2].reshape(len(gradient), -1), abs=1e-12)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_without_the_hessian_the_rest_is_the_same(shared):
+    inputs = model(shared=shared)
+    value, gradient, hessian = likelihood_by_class(*inputs, False)
+    want = likelihood_by_class(*inputs, True)
+    assert value == pytest.approx(want[0], rel=1e-14)
+    assert gradient == pytest.approx(want[1], rel=1e-13)
+    assert hessian.shape == (0, 0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_layout_of_the_input_is_irrelevant(layout):
+    F, Y, w, theta, offset = model(shared=True)
+    want = likelihood_by_class(F, Y, w, theta, offset, True)
+    results = likelihood_by_class(layout(F), layout(Y), layout(w), layout(theta), layout(offset), True)
+    assert all(np.array_equal(a, b) for a, b in zip(results, want, strict=True))
+
+
+def test_no_sum_depends_on_the_number_of_threads(monkeypatch):
+    F, Y, w, theta, _ = model(9000, 5, 1)
+    results = []
+    for threads in ("1", "4"):
+        monkeypatch.setenv("TRUEODDS_THREADS", threads)
+        results.append(likelihood_by_class(F, Y, w, theta, None, True))
+    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_what_is_left_of_a_certain_row_keeps_its_digits():
+    # η = (40, 0): q of the other class is e⁻⁴⁰/(1 + e⁻⁴⁰) = 4.2e-18, below what 1 − q can hold.
+    F, theta = np.array([[[40.0], [0.0]]]), np.array([[1.0, 0.0], [1.0, 0.0]])
+    value, gradient, hessian = likelihood_by_class(F, np.array([[1.0, 0.0]]), np.ones(1), theta, None, True)
+    left = np.exp(-40.0)
+    assert value == pytest.approx(left, rel=1e-12)
+    assert gradient[1::2] == pytest.approx([-left, left], rel=1e-12)
+    assert hessian[0, 0] == pytest.approx(1600 * left, rel=1e-12)
+
+
+def pieces(x, knots):
+    """The interval of one score, and what the values and second derivatives on both sides count for in the curve."""
+    j = min(max(int(np.searchsorted(knots, x)) - 1, 0), len(knots) - 2)
+    h = knots[j + 1] - knots[j]
+    b = (x - knots[j]) / h
+    a = 1 - b
+    c, d = ((max(v, 0.0) ** 3 - v) * h * h / 6 for v in (a, b))
+    return j, np.array([a, b, c, d])
+
+
+def by_loop(x, events, nonevents, knots, f, curvature):
+    out = np.zeros((len(knots) - 1, N_SPLINE_SUMS))
+    for s, m, n in zip(x, events, nonevents, strict=True):
+        j, part = pieces(s, knots)
+        eta = part @ [f[j], f[j + 1], curvature[j], curvature[j + 1]]
+        q = 1 / (1 + np.exp(-eta))
+        out[j, 0] += m * np.log1p(np.exp(-eta)) + n * np.log1p(np.exp(eta))
+        out[j, 1:5] += (n * q - m * (1 - q)) * part
+        out[j, 5:] += ((m + n) * q * (1 - q) * np.outer(part, part))[np.tril_indices(4)]
+    return out
+
+
+@pytest.mark.parametrize("n", [1, 40, 40_000])
+def test_the_sums_are_those_of_a_loop(n):
+    rng = np.random.default_rng(n)
+    knots = np.array([-2.0, -0.5, 0.1, 3.0])
+    x = np.sort(rng.normal(size=n) * 2)  # some beyond the knots
+    f, curvature = rng.normal(size=4), np.array([0.0, 0.4, -1.0, 0.0])
+    rows = x, rng.random(n), rng.random(n)
+    assert spline_likelihood(*rows, knots, f, curvature) == pytest.approx(
+        by_loop(*rows, knots, f, curvature), rel=1e-10, abs=1e-12
     )
 
 
-def test_logs_are_those_of_the_library():
-    x = numbers()
-    out = np.empty(len(x))
-    log2_clipped(x, 1e-308, out)
-    assert out == pytest.approx(np.array([math.log2(value) for value in x.tolist()]), rel=1e-15)
-    assert [log2(value) for value in (0.25, 0.5, 1.0, 2.0)] == [-2.0, -1.0, 0.0, 1.0]
-
-
-def test_a_number_below_the_floor_has_the_log_of_the_floor():
-    out = np.empty(3)
-    log2_clipped(np.array([0.0, 0.125, 0.5]), 0.25, out)
-    assert out.tolist() == [-2.0, -2.0, -1.0]
-
-
-def test_powers_are_those_of_the_library():
-    rng = np.random.default_rng(1)
-    y = -np.concatenate([rng.uniform(0, 1000, 1000), rng.random(500), np.arange(0, 1021, 0.5)])
-    out = np.empty(len(y))
-    exp2_scaled(y, 1.0, out)
-    # Half a rounding unit from the library, some from the polynomial and its product with the power of two.
-    assert out == pytest.approx(np.exp2(y), rel=1e-15, abs=0)
-    exp2_scaled(y[:100], 0.25, out[:100])
-    assert out[:100] == pytest.approx(np.exp2(y[:100] / 4), rel=1e-15, abs=0)
-    assert [exp2(exponent) for exponent in (0.0, -1.0, -2.0)] == [1.0, 0.5, 0.25]
-
-
-def test_what_is_too_small_for_a_normal_number_is_nothing():
-    assert [exp2(exponent) for exponent in (-1021.5, -1e300, -np.inf)] == [0.0, 0.0, 0.0]
-    assert exp2(-1020.0) == 2.0**-1020
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 31, 33, 65])
-def test_equal_numbers_have_equal_logs_and_powers_wherever_they_stand(n):
-    # Equal scores are told by their bits, so the end of a loop may not round otherwise than its middle.
-    for x in (0.3, 1e-7, 0.9999999, 5e-13):
-        log, power = np.empty(n), np.empty(n)
-        log2_clipped(np.full(n, x), 1e-300, log)
-        exp2_scaled(log, 0.7, power)
-        assert set(log.tolist()) == {log2(x)}
-        assert len(set(power.tolist())) == 1
+def test_where_outcomes_are_certain_the_slope_keeps_its_digits():
+    # One score that came, η = 40: the slope is −1 / (1 + e⁴⁰), which 1 − q would round to 0.
+    sums = spline_likelihood(
+        np.zeros(1), np.ones(1), np.zeros(1), np.array([0.0, 1.0]), np.array([40.0, 41.0]), np.zeros(2)
+    )
+    assert sums[0, 1] == pytest.approx(-1 / (1 + np.exp(40)), rel=1e-12)

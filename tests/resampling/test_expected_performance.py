@@ -230,6 +230,23 @@ def test_settings_that_do_not_fit_are_refused(preds: Any, settings: dict[str, An
         to.expect(preds, **settings)
 
 
+def test_the_precision_of_a_class_that_is_never_predicted_is_undefined_with_a_note() -> None:
+    preds = Predictions(None, [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1]] * 20, classes=["a", "b", "c"])
+    notes = {}
+    for average in ("macro", "weighted"):
+        expected = to.expect(preds, "precision", average=average)
+        assert np.isnan(expected.value) == (average == "macro")
+        assert expected.undefined == pytest.approx(1 if average == "macro" else 1 - 0.9**40, abs=0.02)
+        notes[average] = next(note.text for note in expected.notes if note.code == "TN290")
+    assert notes["macro"] == "No row is predicted as c, so that the macro precision is undefined."
+    assert notes["weighted"].endswith("the weighted precision is undefined in every draw in which it is observed.")
+    binary = to.expect(Predictions(None, [0.2, 0.4]), "precision")
+    assert np.isnan(binary.value)
+    assert "TN290" in {note.code for note in binary.notes}
+    for settings in ({"metric": "precision", "average": "micro"}, {"metric": "recall"}, {"metric": "f1"}):
+        assert "TN290" not in {note.code for note in to.expect(preds, **settings).notes}
+
+
 def test_the_command_needs_no_label_and_gates_the_value(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("p_no,p_yes\n" + "0.1,0.9\n0.2,0.8\n0.7,0.3\n" * 50, encoding="utf-8")

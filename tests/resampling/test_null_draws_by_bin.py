@@ -10,11 +10,12 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.subgroups import GroupLens
-from trueodds.resampling import null_draws_by_bin
-from trueodds.resampling.cell_bootstrap import bootstrap_cells
+from trueodds.resampling import null_distribution
+from trueodds.resampling.bootstrap import bootstrap_cells
+from trueodds.resampling.cell_draws import CellRedraw, null_covariance
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_distribution import noise_floor_draws, null_draws
-from trueodds.resampling.null_draws_by_bin import can_draw_by_bin, null_covariance
+from trueodds.resampling.evaluate import evaluate
+from trueodds.resampling.null_distribution import can_draw_by_bin, noise_floor_draws, null_draws
 
 DRAWS = 4000
 
@@ -22,7 +23,7 @@ DRAWS = 4000
 @pytest.fixture
 def many(monkeypatch):
     """As if the rows were more than 200,000."""
-    monkeypatch.setattr(null_draws_by_bin, "MAX_RESAMPLED_ROWS", 100)
+    monkeypatch.setattr(null_distribution, "MAX_RESAMPLED_ROWS", 100)
 
 
 def assert_same_distribution(a, b):
@@ -41,7 +42,7 @@ def test_bins_give_the_law_of_rows(alpha, name, lens, monkeypatch):
     preds = simulated(alpha=alpha)
     question = make_estimand(preds, name, lens)
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), share_draws=False)
-    monkeypatch.setattr(null_draws_by_bin, "MAX_RESAMPLED_ROWS", 100)
+    monkeypatch.setattr(null_distribution, "MAX_RESAMPLED_ROWS", 100)
     assert can_draw_by_bin(preds, [question], share_draws=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), share_draws=False)
     assert_same_distribution(question.combine_views(rows), question.combine_views(bins))
@@ -53,7 +54,7 @@ def test_independent_labels_are_drawn_apart(monkeypatch):
     preds = Predictions.from_multilabel((rng.random((3000, 3)) < P).astype(int), P)
     question = make_estimand(preds, "ece", "classwise")
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), share_draws=False)
-    monkeypatch.setattr(null_draws_by_bin, "MAX_RESAMPLED_ROWS", 100)
+    monkeypatch.setattr(null_distribution, "MAX_RESAMPLED_ROWS", 100)
     assert can_draw_by_bin(preds, [question], share_draws=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), share_draws=False)
     assert_same_distribution(question.combine_views(rows), question.combine_views(bins))
@@ -135,7 +136,7 @@ def test_even_weights_change_nothing(lens, many):
 def test_the_noise_floor_and_the_verdict_use_bins(many, monkeypatch):
     preds = simulated()
     monkeypatch.setattr(
-        kernels.random_label_sums, "sum_label_weights", lambda *_args, **_more: pytest.fail("a label per row was drawn")
+        kernels.random_labels, "sum_label_weights", lambda *_args, **_more: pytest.fail("a label per row was drawn")
     )
     assert noise_floor_draws(
         preds, [make_estimand(preds), make_estimand(preds, "ece", "classwise")], np.random.default_rng(0)
@@ -177,7 +178,7 @@ def test_correlated_draws_do_not_depend_on_which_eigenvectors_the_processor_find
     # Processors and versions of LAPACK agree on neither the signs of eigenvectors nor the basis of equal eigenvalues.
     preds = simulated(3000, alpha=0.3)
     (question,) = [make_estimand(preds, "ece", "classwise")]
-    plain = null_draws_by_bin.draw_bin_statistics(question, 200, np.random.default_rng(1), null_covariance(question))
+    (plain,) = evaluate([question], CellRedraw(200, np.random.default_rng(1), null_covariance(question)))
     eigh, rng = np.linalg.eigh, np.random.default_rng(2)
 
     def another(matrix):
@@ -185,7 +186,7 @@ def test_correlated_draws_do_not_depend_on_which_eigenvectors_the_processor_find
         return values, other_vectors(values, vectors, rng)
 
     monkeypatch.setattr(np.linalg, "eigh", another)
-    turned = null_draws_by_bin.draw_bin_statistics(question, 200, np.random.default_rng(1), null_covariance(question))
+    (turned,) = evaluate([question], CellRedraw(200, np.random.default_rng(1), null_covariance(question)))
     assert turned == pytest.approx(plain, rel=1e-9)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.kernels import random_label_sums
+from trueodds.kernels import random_labels
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.subgroups import rows_of_groups, subgroup_partitions
 from trueodds.resampling.estimand import Estimand
@@ -70,7 +70,7 @@ def test_draws_of_the_rows_of_a_group_are_those_with_weight_zero_elsewhere(kind,
 @pytest.mark.parametrize("names", [["ece"], ["ece", "smece"]], ids=str)
 def test_many_rows_have_the_same_labels_in_all_their_groups(monkeypatch, names):
     # From so many rows on, rows of weight 1 are drawn with integers of 16 bits, unless others need their labels.
-    monkeypatch.setattr(random_label_sums, "MIN_ROWS_OF_SHORT_INTEGERS", 100)
+    monkeypatch.setattr(random_labels, "MIN_ROWS_OF_SHORT_INTEGERS", 100)
     preds, lens = predictions("labels"), as_lens("positive")
     everything = Predictions(preds.y, preds.p, group={"all": np.zeros(N, dtype=int), **preds.group})
     groups = [group for partition in subgroup_partitions(everything) for group in partition.groups]

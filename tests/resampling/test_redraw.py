@@ -11,7 +11,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
-from trueodds.kernels import random_label_sums, random_labels, random_streams
+from trueodds.kernels import random_labels
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling.estimand import Estimand
@@ -163,7 +163,7 @@ def test_rows_met_in_the_order_of_their_cells_draw_the_same_labels(lens, weighte
     preds = simulated(weight=weight)
     estimands = [Estimand.from_predictions(BinnedError(), as_lens(lens), preds)]
     expected = null_draws(preds, estimands, 30, np.random.default_rng(5))[0]
-    monkeypatch.setattr(random_label_sums, "MAX_VECTORIZED_CELLS", 0)
+    monkeypatch.setattr(random_labels, "MAX_VECTORIZED_CELLS", 0)
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         values = null_draws(preds, estimands, 30, np.random.default_rng(5))[0]
@@ -171,10 +171,10 @@ def test_rows_met_in_the_order_of_their_cells_draw_the_same_labels(lens, weighte
 
 
 def test_signs_are_fair_and_shared_within_a_cluster():
-    signs = random_streams.random_signs(50, key=2, start=0, stop=4000)
+    signs = random_labels.random_signs(50, key=2, start=0, stop=4000)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     assert np.abs(signs.mean(axis=0)).max() < 4.3 / np.sqrt(4000)  # 50 means at 99.998 %
-    sums = random_streams.sum_sign_flips(
+    sums = random_labels.sum_sign_flips(
         np.zeros(6, dtype=np.int64), np.zeros((6, 1), dtype=np.int32), np.ones((6, 1)), 1, 2, 0, 100
     )
     assert set(np.unique(sums)) == {-6.0, 6.0}
@@ -237,15 +237,15 @@ def test_thresholds_draw_the_labels_that_a_search_draws(weighted):
     cells = np.minimum((P * 15).astype(np.int32), 14) + 15 * np.arange(5, dtype=np.int32)
     top = np.where(np.arange(5) == P.argmax(axis=1)[:, None], 75 + cells % 15, -1).astype(np.int32)
     tables = np.stack([cells, top])
-    by_thresholds = random_label_sums.sum_label_weights(P, w, tables, 90, 7, 0, 50)
-    labels = random_label_sums.DrawnLabels(P, 7, 50).labels(0, 50)
-    by_labels = random_label_sums.sum_weights_of_labels(labels, w, tables, 90)
+    by_thresholds = random_labels.sum_label_weights(P, w, tables, 90, 7, 0, 50)
+    labels = random_labels.DrawnLabels(P, 7, 50).labels(0, 50)
+    by_labels = random_labels.sum_weights_of_labels(labels, w, tables, 90)
     np.testing.assert_allclose(by_thresholds, by_labels, rtol=1e-12, atol=1e-12)
 
 
 def test_a_joint_null_distribution_has_the_same_labels_for_every_lens():
     """Of many rows, the confidence had labels drawn with 16-bit integers, and the vector others with 32 bits."""
-    n = random_label_sums.MIN_ROWS_OF_SHORT_INTEGERS
+    n = random_labels.MIN_ROWS_OF_SHORT_INTEGERS
     p = np.linspace(0.6, 0.8, n)
     preds = Predictions(np.zeros(n, dtype=int), np.stack([p, 1 - p, np.zeros(n)], axis=1))
     # In one bin, both errors are |mean(p) − share of the first label|.

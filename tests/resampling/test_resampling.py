@@ -8,13 +8,8 @@ from tests.resampling.questions import make_estimand, simulated
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.resampling.bootstrap import (
-    MAX_SEQUENTIAL_DRAWS,
-    BinBootstrap,
-    RandomGroupBootstrap,
-    SharedResamples,
-    bootstrap,
-)
+from trueodds.resampling.bootstrap import bootstrap
+from trueodds.resampling.draws import MAX_SEQUENTIAL_DRAWS, Bootstrap, RandomGroupBootstrap
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 
@@ -22,7 +17,7 @@ MANY = 400  # resamples of 3,000 rows: more than 2²⁰ draws, so that they are 
 
 
 def rows_of(preds, count, seed):
-    return SharedResamples(preds.n, preds.cluster, count, np.random.default_rng(seed)).row_indices(0, count)
+    return Bootstrap(preds.n, preds.cluster, count, np.random.default_rng(seed)).row_indices(0, count)
 
 
 def crowds(n=3000):
@@ -199,7 +194,7 @@ def test_cells_are_resampled_in_blocks_that_fit_into_memory(monkeypatch):
     preds = Predictions(rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500))
     estimand = Estimand.from_predictions(ESTIMATORS.make("ece", {}), as_lens("canonical"), preds)
     size = estimand.cell_statistics[0].size * 3
-    monkeypatch.setattr("trueodds.resampling.cell_bootstrap.MAX_BLOCK_ACCUMULATORS", 7 * size)  # 7 resamples at a time
+    monkeypatch.setattr("trueodds.resampling.cell_draws.MAX_BLOCK_ACCUMULATORS", 7 * size)  # 7 resamples at a time
     (resampled,) = bootstrap(preds, [estimand], 300, rng, "cells")
     assert resampled.values.shape == resampled.centered_norms.shape == (1, 300)
     # The draws of blocks have one law: two halves of 150 draws have means within 4 of their standard errors.
@@ -227,31 +222,13 @@ def test_views_taken_a_few_at_a_time_have_the_same_resamples(count, monkeypatch)
     questions = [make_estimand(preds, "ece", lens) for lens in lenses] + [make_estimand(preds, "brier", "canonical")]
     expected = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
     for columns in (1, 2, 4):
-        monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_ROWS_TIMES_VIEWS", columns * preds.n)
+        monkeypatch.setattr("trueodds.resampling.draws.MAX_ROWS_TIMES_VIEWS", columns * preds.n)
         resampled = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
         for one, other in zip(resampled, expected, strict=True):
             np.testing.assert_allclose(one.values, other.values, rtol=1e-12)
             assert (one.centered_norms is None) == (other.centered_norms is None)
             if other.centered_norms is not None:
                 np.testing.assert_allclose(one.centered_norms, other.centered_norms, rtol=1e-12)
-
-
-@pytest.mark.parametrize("settings", [{}, {"order": 2}])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_rows_sorted_by_the_cells_of_a_vector_give_the_same_resamples(settings, weighted, monkeypatch):
-    preds = simulated(weight=WEIGHTS) if weighted else simulated()
-    estimands = [
-        make_estimand(preds, name, "canonical", **extra)
-        for name, extra in (("brier", {}), ("ece", settings), ("log_loss", {}))
-    ]
-    by_row = bootstrap(preds, estimands, MANY, np.random.default_rng(4))
-    monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_RESAMPLED_ROWS", 100)  # stands for many rows
-    monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_VECTOR_CELLS", 1)
-    for sorted_result, result in zip(bootstrap(preds, estimands, MANY, np.random.default_rng(4)), by_row, strict=True):
-        assert sorted_result.resampled_units == result.resampled_units == "rows"
-        np.testing.assert_allclose(sorted_result.values, result.values, rtol=1e-12)
-        if result.centered_norms is not None:
-            np.testing.assert_allclose(sorted_result.centered_norms, result.centered_norms, rtol=1e-12)
 
 
 GROUP_CASES = {
@@ -266,12 +243,14 @@ def test_the_sums_of_random_groups_are_those_of_their_rows(case):
     make, name, lens, settings = GROUP_CASES[case]
     preds = make()
     question = make_estimand(preds, name, lens, **settings)
-    group = np.random.default_rng(1).integers(0, 40, preds.n, dtype=np.uint16)
-    multiplicities = SharedResamples(40, None, 30, np.random.default_rng(2)).multiplicities(0, 30)
-    by_group = RandomGroupBootstrap(question, group, 40).evaluate_draws(multiplicities)
-    by_row = BinBootstrap(question, group).evaluate_draws(multiplicities)
-    for one, other in ((by_group.values, by_row.values), (by_group.norms, by_row.norms)):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    groups = RandomGroupBootstrap(question, 30, np.random.default_rng(2))
+    multiplicities = groups.multiplicities(0, 30).T.astype(float)
+    drawn = groups.map_sums([question], lambda _, *sums: sums)
+    for view, statistic, ((w, wp, wy),) in zip(question.views, question.cell_statistics, drawn, strict=True):
+        for sums, x in ((w, view.w), (wp, view.w * view.p), (wy, view.w * view.y)):
+            by_row = np.zeros((30, statistic.size))
+            np.add.at(by_row.T, statistic.index, (multiplicities[:, groups.group] * x).T)
+            np.testing.assert_allclose(sums, by_row, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("case", GROUP_CASES)
@@ -337,9 +316,9 @@ def test_many_classes_or_labels_have_fewer_random_groups(kind, monkeypatch):
     group_counts = []
 
     class CountedGroups(RandomGroupBootstrap):
-        def __init__(self, estimand, group, n_groups):
-            group_counts.append(n_groups)
-            super().__init__(estimand, group, n_groups)
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            group_counts.append(self.n)
 
     monkeypatch.setattr("trueodds.resampling.bootstrap.RandomGroupBootstrap", CountedGroups)
     by_groups = to.measure(preds, "ece", lens=lens)

@@ -19,7 +19,7 @@ from trueodds.core.settings import BinCount, Count, parse_digits
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import MAX_LOG_ODDS
 from trueodds.kernels.bins import Bins, Closed, FittedPartition
-from trueodds.kernels.monotonic_sweep import monotonic_sweep
+from trueodds.kernels.partitions import monotonic_sweep
 from trueodds.lenses.effective_sample_size import effective_n, has_integer_weights, n_represented, unit_weight
 from trueodds.lenses.view import View
 
@@ -116,7 +116,7 @@ class FixedMass(Partition):
 
     def fit(self, view: View) -> FittedPartition:
         require_binary(view, "mass")
-        by_score, n = sort_by_partition_value(view), self._n_represented(view)
+        by_score, n = sort_by_partition_value(view), self._n_rows_of_mass(view)
         if n // self.rows <= len(view):
             return bins_at_cuts(by_score, self._cut_weights(view), self.closed)
         # With more groups than rows, only the last group that each row completes matters.
@@ -131,11 +131,11 @@ class FixedMass(Partition):
 
     def _cut_weights(self, view: View) -> Array:
         """Return the weight up to the end of each group but the last, (groups − 1,)."""
-        n = self._n_represented(view)
+        n = self._n_rows_of_mass(view)
         k = max(1, int(n // self.rows))
         return np.arange(1, k) * (self.rows * view.total / n)
 
-    def _n_represented(self, view: View) -> float:
+    def _n_rows_of_mass(self, view: View) -> float:
         return round(view.total) if has_integer_weights(view) else effective_n(view)
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ from trueodds.core.settings import Count
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 from trueodds.kernels.bins import FittedPartition
-from trueodds.kernels.variance_splits import LEAF, NO_SPLIT, median_splits
+from trueodds.kernels.partitions import LEAF, NO_SPLIT, median_splits
 from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View
 

@@ -49,7 +49,7 @@ def require_binary(view: View, kind: str) -> None:
         )
 
 
-def lower_limit(view: View, range: str | None) -> float:
+def lowest_score(view: View, range: str | None) -> float:
     """Return the lower end of the range of scores: 0, or 1/K for the largest of K probabilities."""
     if range is None:
         return 0.0

@@ -83,6 +83,7 @@ class HasPartition:
     'equal-mass 10'
     """
 
+    partition: Partition | None
     has_equal_mass_bins: ClassVar[bool] = False  # whether a number of bins alone means bins of equal mass
 
     @classmethod
@@ -101,6 +102,10 @@ class HasPartition:
             if not has_edges:
                 partition_settings["partition"] = "equal-mass"
         return cls(partition=as_partition(**partition_settings), **settings)
+
+    def partition_for(self, view: View) -> Partition:
+        """The partition of the settings, or the default for this view."""
+        return self.partition or default_partition(view)
 
 
 def default_partition(view: View) -> Partition:

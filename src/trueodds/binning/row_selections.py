@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.binning.sorted_scores import ranks_around
 from trueodds.core.typing import Array
-from trueodds.kernels import batch_binning
+from trueodds.kernels import smoothing
 from trueodds.lenses.view import View, has_rounded_ranks
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class RowSelections:
 
     def sums_by_bin(self, inner_edges: Array, closed: str) -> Array:
         """n, Σp and Σy (3, selections, bins) between the inner edges of each selection, or of all (1, bins − 1)."""
-        return batch_binning.sum_between_edges(*self.sorted_scores, inner_edges, closed)
+        return smoothing.sum_between_edges(*self.sorted_scores, inner_edges, closed)
 
     def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return a cached value, or compute it once for these selections."""

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import score_keys
-from trueodds.kernels.bin_sums import bin_sums_of_keys, bin_sums_of_sorted_keys
-from trueodds.kernels.bins import MAX_COMPARED_EDGES, Bins
-from trueodds.kernels.order_statistics import OrderStatistics, select_order_statistics
+from trueodds.kernels import sorting
+from trueodds.kernels.bins import MAX_COMPARED_EDGES, Bins, bin_sums_of_keys, bin_sums_of_sorted_keys
+from trueodds.kernels.sorting import OrderStatistics, select_order_statistics
 from trueodds.lenses.row_sources import combine_outcome_sums
 from trueodds.lenses.view import SORTED_SCORES_KEY, View, has_rounded_ranks, rank_scores
 
@@ -68,14 +67,14 @@ class SortedScores:
 
     def __init__(self, p: Array, y: Array, w: Array | None = None) -> None:
         has_keys = (w is None or bool((w == 1).all())) and not (len(p) and p.min() < 0)  # log odds have no keys
-        self._set_keys(score_keys.encode_rows(p, y) if has_keys else None)
+        self._set_keys(sorting.encode_rows(p, y) if has_keys else None)
         if self._keys is None:
             w = np.ones(len(p)) if w is None else w
-            self._weighted_rows = _WeightedRows(p, y, w, score_keys.argsort_scores(p))
+            self._weighted_rows = _WeightedRows(p, y, w, sorting.argsort_scores(p))
 
     @classmethod
     def from_sort_keys(cls, keys: Array) -> SortedScores:
-        """Create from row keys (see `score_keys.encode_rows`), which are sorted in place."""
+        """Create from row keys (see `sorting.encode_rows`), which are sorted in place."""
         new = cls.__new__(cls)
         new._set_keys(keys)
         return new
@@ -89,8 +88,8 @@ class SortedScores:
     def sums_by_score(self) -> tuple[Array, Array, Array]:
         """Sorted distinct scores, and Σw and Σwy at each, (m,) float64."""
         if self._keys is not None:
-            return score_keys.count_by_score(self._sorted_keys(self._keys))
-        return score_keys.sum_by_score(*self._weighted_rows)
+            return sorting.count_by_score(self._sorted_keys(self._keys))
+        return sorting.sum_by_score(*self._weighted_rows)
 
     def sums_in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
         """Sums n, wp, wy, wpy and wpp of each bin, (bins,) by name; None if rows have unequal weights.
@@ -123,7 +122,7 @@ class SortedScores:
 
     def find_rows(self, p: Array, scores: Array, first: Array) -> Array:
         """The group of each row, (n,), if groups of the distinct `scores` (m,) begin at the indices `first`."""
-        return score_keys.find_scores(p, scores[first])
+        return sorting.find_scores(p, scores[first])
 
     def _scores_at_ranks(self, keys: Array, ranks: Array, n_bins: int) -> Array:
         """The scores at these ranks (r,), by counting or sorting; order statistics are kept for `sums_in_bins`."""
@@ -131,7 +130,7 @@ class SortedScores:
         order_statistics = select_order_statistics(keys, ranks) if prefers_counting else None
         self._last_order_statistics = order_statistics
         selected = self._sorted_keys(keys)[ranks] if order_statistics is None else order_statistics.select(ranks)
-        return score_keys.scores_of_keys(selected)
+        return sorting.scores_of_keys(selected)
 
     def _prefers_counting(self, keys: Array, n_bins: int, max_bins: int) -> bool:
         """Whether counting is faster than sorting for this number of rows and bins."""
@@ -154,7 +153,7 @@ class SortedLogOdds(SortedScores):
         self._set_keys(None)
         self._view = view
         log_odds, w = rank_scores(view), view.w
-        order = score_keys.argsort_scores(log_odds)
+        order = sorting.argsort_scores(log_odds)
         order = order[w[order] > 0]
         starts = np.flatnonzero(np.diff(log_odds[order], prepend=np.nan) != 0)
         self.log_odds = log_odds[order[starts]]  # (m,) increasing

@@ -24,6 +24,7 @@ from trueodds.calibrators.choose import (
 )
 from trueodds.calibrators.confirm_gain import (
     METHOD,
+    MIN_ROWS,
     NO_GAIN,
     NOT_ENOUGH_ROWS,
     TRAINING_ROWS,
@@ -53,10 +54,9 @@ MAX_PROBABILITIES = 200_000
 # rows, would seem worse than a temperature. Up to this number of rows, more probabilities are compared.
 _ROWS_FOR_MANY_CLASSES = 5_000
 _MAX_PROBABILITIES_OF_MANY_CLASSES = 500_000
-# With few clusters, results depend on which of them share a fold, so they are averaged over several assignments: up to
-# the second number, fewer (but two) if all of them together would have more probabilities than the third number.
-_MIN_CLUSTERS_FOR_ONE_ASSIGNMENT, _N_ASSIGNMENTS, _MAX_PROBABILITIES_OF_ASSIGNMENTS = 200, 5, 250_000
-_MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
+# With few clusters, results depend on which of them share a fold, so they are averaged over several assignments.
+_MIN_CLUSTERS_FOR_ONE_ASSIGNMENT = 200
+_MAX_ASSIGNMENTS, _MAX_PROBABILITIES_OF_ASSIGNMENTS = 5, 250_000  # with more probabilities in all, fewer, but two
 _ONE_PARAMETER_METHOD = "temperature"  # the candidate with one parameter, which is also tested by itself
 _MIN_FOLDS = 3  # one to test, one to choose, one to fit
 _NOTES_RULED_OUT_BY_MIXING = ("TN505", "TN513")  # notes on zero and tiny probabilities, which mixing removes
@@ -167,7 +167,7 @@ class AutoSpec(CalibratorSpec):
             raise InputError("TO203", "auto cannot be its own candidate.", describe(candidates), "Leave it out.")
         if len({(spec.name, repr(spec)) for spec in specs}) < len(specs):
             raise InputError("TO203", "A candidate is given twice.", describe(candidates), "Name each once.")
-        if on_logits := [spec.name for spec in specs if getattr(spec, "logits", False)]:
+        if on_logits := [spec.name for spec in specs if spec.logits]:
             raise InputError(
                 "TO203",
                 "Candidates are compared on probabilities, so they cannot take logits.",
@@ -254,9 +254,12 @@ class AutoSpec(CalibratorSpec):
         rng = as_generator(self.rng)
         specs = sort_by_complexity(specs)
         compared = self._draw_comparison_rows(P, cluster, rng)
-        compared_cluster = None if cluster is None else cluster[compared]
-        data = P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), compared_cluster
-        assignments = [assign_folds(*data, rng) for _ in range(_count_assignments(data[0], compared_cluster))]
+        sample_cluster = None if cluster is None else cluster[compared]
+        sample_P, sample_Y, sample_w, folds = P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS)
+        assignments = [
+            assign_folds(sample_P, sample_Y, sample_w, folds, sample_cluster, rng)
+            for _ in range(_count_assignments(len(compared), P.shape[1], sample_cluster))
+        ]
         choice, confirmation, held_out_logs = self._choose_and_confirm(assignments, specs)
         if len(compared) < len(P):
             confirmation = confirmation.with_loss_of_all_rows(float(w @ _log_losses(P, Y) / w.sum()))
@@ -385,12 +388,11 @@ def _nested_log_probabilities(
     return nested_logs
 
 
-def _count_assignments(P: Probabilities, cluster: Array | None) -> int:
-    """Number of assignments of the rows to folds over which results are averaged."""
-    if cluster is None or count_units(len(P), cluster) >= _MIN_CLUSTERS_FOR_ONE_ASSIGNMENT:
+def _count_assignments(n: int, k: int, cluster: Array | None) -> int:
+    """Number of assignments of n rows of K classes to folds over which results are averaged."""
+    if cluster is None or count_units(n, cluster) >= _MIN_CLUSTERS_FOR_ONE_ASSIGNMENT:
         return 1
-    n, k = P.shape
-    return min(_N_ASSIGNMENTS, max(2, _MAX_PROBABILITIES_OF_ASSIGNMENTS // (n * k)))
+    return min(_MAX_ASSIGNMENTS, max(2, _MAX_PROBABILITIES_OF_ASSIGNMENTS // (n * k)))
 
 
 def _count_compared_rows(n: int, k: int) -> int:
@@ -407,9 +409,9 @@ def _insufficient_data_message(Y: Array, cluster: Array | None) -> str:
     """The reason why no recalibration is attempted on outcomes Y (n, K); empty if there are enough rows and classes."""
     n = count_units(len(Y), cluster)
     unit = "row" if cluster is None else "cluster"
-    if n < _MIN_ROWS:
+    if n < MIN_ROWS:
         count_text = f"{n} {unit} is" if n == 1 else f"{n} {unit}s are"
-        return f"{count_text} too few (at least {_MIN_ROWS} are required)."
+        return f"{count_text} too few (at least {MIN_ROWS} are required)."
     if (Y.sum(axis=0) >= 2).sum() < 2:
         return "Fewer than two classes were observed at least twice, so no recalibration can be confirmed."
     return ""

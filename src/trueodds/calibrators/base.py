@@ -129,6 +129,7 @@ class CalibratorSpec(FrozenDataclass, Settings, ABC):
     exemptions: ClassVar[Mapping[str, str]] = {}  # general tests that cannot apply, and why
     example_settings: ClassVar[str] = ""  # of the example of its scikit-learn class, if defaults are not enough
     example_columns: ClassVar[str] = ""  # name of a column in that example, if the calibrator reads columns of the rows
+    logits = False  # whether `fit` and the map take logits instead of P; some calibrators have it as a setting
 
     def __init_subclass__(cls, *, eq: bool = True, **more: Any) -> None:
         super().__init_subclass__(eq=eq, **more)
@@ -137,10 +138,7 @@ class CalibratorSpec(FrozenDataclass, Settings, ABC):
 
     @abstractmethod
     def fit(self, P: Any, Y: Array, w: Array) -> CalibrationMap:
-        """Fit the map to probabilities P (n, K), outcome shares Y (n, K) and weights w (n,).
-
-        A calibrator with `logits=True` takes logits instead of P, and so does its map.
-        """
+        """Fit the map to probabilities P (n, K), outcome shares Y (n, K) and weights w (n,)."""
 
     def is_suitable(self, n: int, k: int) -> bool:
         """Whether `auto` tries the calibrator by default on n rows of K classes."""
@@ -213,9 +211,7 @@ class SummedSpec(CalibratorSpec):
 
     def as_fit_data(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
         """The rows as the `FitData` over which `fit_from_sums` takes sums."""
-        return FitData.from_rows(
-            P, Y, w, cluster, getattr(self, "min_prob", MIN_PROB), bool(getattr(self, "logits", False))
-        )
+        return FitData.from_rows(P, Y, w, cluster, min_prob=getattr(self, "min_prob", MIN_PROB), logits=self.logits)
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
         return self.fit_from_sums(sums_in_memory(self.as_fit_data(P, Y, w)))
@@ -242,7 +238,7 @@ class TalliedSpec(CalibratorSpec):
 
 
 def sums_in_memory(data: FitData) -> InMemory:
-    return InMemory(data, data, data.n * data.k)
+    return InMemory(rows=data, summary=data, n_probabilities=data.n * data.k)
 
 
 def lower_min_prob_for_logs(spec: CalibratorSpec) -> CalibratorSpec:

@@ -115,7 +115,7 @@ class BetaSpec(OneVsRestSpec):
     """
 
     name, map_type = "beta", BetaMap
-    parameters: Annotated[str, OneOf(tuple(_PARAMETER_CHOICES))] = "abm"
+    parameters: Annotated[str, OneOf(_PARAMETER_CHOICES)] = "abm"
     min_prob: MinProb = MIN_PROB
 
     def fit_curve(self, data: SummableRows) -> BetaCurve:

@@ -26,7 +26,6 @@ from trueodds.calibrators.identity import IdentitySpec
 from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
-from trueodds.core.rng import as_generator
 from trueodds.core.settings import Folds, check
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
@@ -127,35 +126,6 @@ class CandidateChoice:
         return replace(self, candidates=tuple(table), spec=spec)
 
 
-def choose_calibrator(
-    P: Probabilities,
-    Y: Array,
-    w: Array,
-    candidates: Sequence[CalibratorSpec],
-    *,
-    folds: int = 5,
-    cluster: Array | None = None,
-    rng: int | np.random.Generator | None = 0,
-) -> CandidateChoice:
-    """Choose the simplest candidate whose cross-fitted log loss is close to the best one's.
-
-    Close means within one standard error and within half of the best candidate's gain. Each candidate is fitted without
-    one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform distribution, so that the loss of an exact
-    zero is large but finite; the identity is mixed only if there are exact zeros. Folds are stratified by the most
-    probable class, and clusters are not split. The identity is always a candidate and chosen only if none is better;
-    `confirm_gain` tests whether a gain is significant. Shapes: P and Y (n, K), w (n,) > 0; P may be log-probabilities.
-    Cost: `folds` + 1 fits of each candidate. Raises InputError TO203, TO507.
-
-    >>> from trueodds.calibrators.temperature import TemperatureSpec
-    >>> P, Y = np.array([[0.1, 0.9]] * 80), np.eye(2)[[1, 1, 1, 0] * 20]
-    >>> choose_calibrator(P, Y, np.ones(80), [TemperatureSpec()]).spec
-    TemperatureSpec(min_prob=1e-12)
-    """
-    rows = assign_folds(P, Y, w, folds, cluster, as_generator(rng))
-    specs = sort_by_complexity(candidates)
-    return choose_by_log_loss([rows], specs, [cross_fit([rows], spec) for spec in specs])
-
-
 def assign_folds(
     P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | None, rng: np.random.Generator
 ) -> CrossFittingRows:
@@ -183,7 +153,7 @@ def cross_fit(assignments: Sequence[CrossFittingRows], spec: CalibratorSpec) -> 
 
 
 def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorSpec]:
-    """The candidates from the simplest to the most complex, always with the identity.
+    """The candidates from the simplest to the most complex, always with the identity, which need not be named.
 
     The table CALIBRATORS lists the calibrators in this order, with `auto` as the last one. Calibrators that it does not
     list come just before `auto`, in the order of `candidates`.
@@ -202,7 +172,11 @@ def choose_by_log_loss(
     cross_fitted_logs: Sequence[Array | None],
     nested_choices: Sequence[NestedChoice] = (),
 ) -> CandidateChoice:
-    """Choose by the cross-fitted log-probabilities of each candidate, and make the table of candidates.
+    """Choose the simplest candidate whose cross-fitted log loss is close to the best one's, and make the table of all.
+
+    Held-out predictions are mixed with the uniform distribution, so that the loss of an exact zero is large but finite.
+    `one_standard_error_rule` says what is close. The identity must be a candidate; `confirm_gain` tests whether a gain
+    is significant. Cost: a fit of each candidate to all rows, after those of `cross_fit`.
 
     `assignments` are the same rows with other folds, over which losses are averaged; the log-probabilities of a
     candidate have the shape (assignments, n, K). None marks a candidate that all `nested_choices` dropped early, of

@@ -21,7 +21,8 @@ GAIN_NOT_ESTABLISHED = "gain not established"  # the miscalibration is confirmed
 TRAINING_ROWS = "not judged"  # on rows that the model was trained on
 METHOD, PROCEDURE = "method", "procedure"  # whose gain is estimated: one calibrator's, or that of choice and fit
 
-_POWER = 0.8  # of the test, for required rows and detectable gains
+MIN_ROWS = 20  # rows (clusters) below which nothing is confirmed
+POWER = 0.8  # for required rows, detectable gains and undetected harm; texts of notes and reports state it as 80 %
 _MAX_ROWS_FACTOR = 100  # times the available rows: a gain that needs more counts as none
 _MIN_CLUSTERS = 40  # below which the p-value is doubled
 # Factor of the variance: two folds test each other's fits, so each product of their scores enters the sum twice.
@@ -70,7 +71,7 @@ def confirm_gain(
     logs: Array,
     Y: Array,
     w: Array,
-    uniform_share: Array,
+    share: Array,
     *,
     alpha: float = 0.05,
     cluster: Array | None = None,
@@ -79,10 +80,10 @@ def confirm_gain(
     r"""Test whether maps that were fitted and chosen on other rows have a smaller log loss than P.
 
     P (n, K) are the original probabilities p, or their logarithms. `logs` (n, K) are the logarithms of the held-out
-    recalibrated probabilities q, after mixing in the `uniform_share` (n, 1); or (m, n, K) and (m, n, 1) for m
-    assignments of the rows to folds, over which gains are averaged. Y (n, K) are outcome shares, w (n,) weights above
-    0, and `cluster` (n,) labels of rows that are not independent. `one_parameter` says that the map has one parameter
-    and was named in advance; the variance is then not doubled.
+    recalibrated probabilities q, after mixing in a `share` (n, 1) of the uniform distribution; or (m, n, K) and
+    (m, n, 1) for m assignments of the rows to folds, over which gains are averaged. Y (n, K) are outcome shares, w (n,)
+    weights above 0, and `cluster` (n,) labels of rows that are not independent. `one_parameter` says that the map has
+    one parameter and was named in advance; the variance is then not doubled.
 
     .. math:: g_{ik} = \log q_{ik} - \log p_{ik}, \quad
         t = \frac{\sum_i w_i\,(y_i - p_i) \cdot g_i}{\sqrt{2 \sum_i w_i^2 \operatorname{Var}_{p_i} g_i}}
@@ -114,7 +115,7 @@ def confirm_gain(
     >>> confirmation.outcome, round(confirmation.gain, 2)
     ('confirmed', 0.09)
     """
-    estimate = estimate_gain(P, logs, Y, w, uniform_share, cluster)
+    estimate = estimate_gain(P, logs, Y, w, share, cluster)
     variance_factor = 1.0 if one_parameter else _CROSS_FIT_VARIANCE_FACTOR
     null_std_error = estimate.null_std_error * math.sqrt(variance_factor)
     df = count_units(len(w), cluster) - 1
@@ -133,7 +134,7 @@ def confirm_gain(
         low = gain - max(quantile * se, max_error_rate * estimate.unobserved_loss)
         high = gain + quantile * se
         if estimate.is_positive and excess_gain > 0 and gain > 0:
-            power_quantile = float(stdtrit(df, _POWER))
+            power_quantile = float(stdtrit(df, POWER))
             required_rows = len(w) * max(
                 ((quantile + power_quantile) * null_std_error / excess_gain) ** 2,
                 variance_factor * detectable / gain,
@@ -155,7 +156,7 @@ def confirm_gain(
         variance_factor=variance_factor,
         log_loss_before=estimate.log_loss_before,
         log_loss_after=estimate.log_loss_after,
-        mixing=float(uniform_share.max()),
+        mixing=float(share.max()),
         alpha=alpha,
         gain_of=METHOD if one_parameter else PROCEDURE,
     )
@@ -169,7 +170,7 @@ def detectable_gain(n: float, df: int, alpha: float) -> float:
     """
     if df < 1:
         return math.inf
-    return float((stdtrit(df, 1 - alpha) + stdtrit(df, _POWER)) ** 2 / (2 * n))
+    return float((stdtrit(df, 1 - alpha) + stdtrit(df, POWER)) ** 2 / (2 * n))
 
 
 class GainEstimate(NamedTuple):
@@ -188,15 +189,15 @@ class GainEstimate(NamedTuple):
 
 
 def estimate_gain(
-    P: Probabilities, logs: Array, Y: Array, w: Array, uniform_share: Array, cluster: Array | None
+    P: Probabilities, logs: Array, Y: Array, w: Array, share: Array, cluster: Array | None
 ) -> GainEstimate:
     """Estimate the gain of the recalibrated log-probabilities `logs` (n, K) over P, and its excess over the null mean.
 
     The arguments are those of `confirm_gain`.
     """
     p = to_probabilities(P)
-    smallest_log = np.log(uniform_share / P.shape[1])
-    log_ratios = np.maximum(logs, smallest_log) - np.maximum(original_logs(P, uniform_share), smallest_log)
+    smallest_log = np.log(share / P.shape[1])
+    log_ratios = np.maximum(logs, smallest_log) - np.maximum(original_logs(P, share), smallest_log)
     log_ratios, logs = (array.reshape(-1, *Y.shape).mean(axis=0) for array in (log_ratios, logs))
     p = p / p.sum(axis=1, keepdims=True)
     expected = (p * log_ratios).sum(axis=1)  # gain of each row if P is calibrated

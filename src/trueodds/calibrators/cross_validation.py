@@ -8,7 +8,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
-from trueodds.kernels.bootstrap_sums import argsort_bins
+from trueodds.kernels.bootstrap import argsort_bins
 from trueodds.tallies import proper_score_sums
 
 

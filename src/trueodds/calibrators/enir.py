@@ -21,6 +21,7 @@ from trueodds.calibrators._curves.score_scale import (
     KnotScores,
     Scale,
     check_knots,
+    is_outside_flat_segments,
     score_scale,
 )
 from trueodds.calibrators._glm.log_probabilities import Probabilities
@@ -108,9 +109,7 @@ def _fit_curve(x: Array, y: Array, w: Array, scale: str) -> PiecewiseLinearCurve
     knots, mass, events = SortedScores(x, y, w).sums_by_score()
     path = near_isotonic_path(mass, events)
     levels = average_levels(path, bic_weights(path, np.log(n)))
-    # Knots inside a flat segment are dropped; its two ends are kept.
-    is_knot = np.ones(len(knots), dtype=bool)
-    is_knot[1:-1] = (levels[1:-1] != levels[:-2]) | (levels[1:-1] != levels[2:])
+    is_knot = is_outside_flat_segments(levels)
     return PiecewiseLinearCurve(knots[is_knot], levels[is_knot], scale)
 
 

@@ -50,7 +50,7 @@ _MIN_WEIGHT_CHANGE = 1e-16  # largest change of a weight that ends the search
 
 
 class MixtureShares(NamedTuple):
-    """Weights of the components of the mixture; their sum is 1."""
+    """Weights of the components of the mixture, in the order in which the fits stack them; their sum is 1."""
 
     tempered: float  # of the tempered row
     unchanged: float  # of the predicted row
@@ -148,7 +148,7 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     keeps_argmax = True
     takes_logs = True
     accepts_raw_arrays = True
-    loss: Annotated[str, OneOf(tuple(_LOSS_NAMES))] = "log"
+    loss: Annotated[str, OneOf(_LOSS_NAMES)] = "log"
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnsembleTemperatureMap:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from scipy.special import expit
 
 from trueodds.calibrators._glm.likelihood_contour import LikelihoodSurface, group_by_score, unit_vectors
 from trueodds.calibrators._glm.log_probabilities import (
@@ -24,6 +23,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     floored_logs,
     log_ratio,
     logs_for_slopes,
+    probability_pair,
     replacement_notes,
     softmax,
     to_logs,
@@ -48,12 +48,13 @@ from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear
 # in t, few nodes suffice.
 MAX_CUT_RADIUS = 6.0  # largest radius t: γ = 1.5e-8
 # Gauss-Legendre nodes of the radius t, and their weights with the density t exp(−t²/2) of t; the weights sum to 1.
+# Saved maps hold numbers at these nodes, so other nodes need another format of the file.
 CUT_RADII, CUT_WEIGHTS = np.polynomial.legendre.leggauss(16)
 CUT_RADII = (CUT_RADII + 1) * MAX_CUT_RADIUS / 2
 CUT_WEIGHTS = CUT_WEIGHTS * CUT_RADII * np.exp(-(CUT_RADII**2) / 2)
 CUT_WEIGHTS /= CUT_WEIGHTS.sum()
 
-_N_ANGLES = 64  # directions at which the support function of a cut is stored
+_N_ANGLES = 64  # directions at which the support function of a cut is stored, in files too
 _MAX_LOG_ODDS = 1e12  # replaces infinite log odds, so that 0 times them is 0
 _MAX_EVALUATIONS = 200  # of the likelihood, on one side of its maximum
 _EVALUATION_SPACING = 0.75  # of t, between the points where the likelihood is evaluated
@@ -233,8 +234,7 @@ class ShiftSlopeBeliefs(Saved):
 
     def plug_in_probabilities(self, x: Array) -> Array:
         """Probabilities σ(τ̂ + γ̂x) at maximum likelihood, (n, 2)."""
-        q = self._fitted_log_odds(_clip_log_odds(x))
-        return np.stack([expit(-q), expit(q)], axis=1)
+        return probability_pair(self._fitted_log_odds(_clip_log_odds(x)))
 
     def _fitted_log_odds(self, x: Array) -> Array:
         """Log odds τ̂ + γ̂x at maximum likelihood, (n,)."""
@@ -250,8 +250,8 @@ class ShiftSlopeBeliefs(Saved):
         for t, weight, heights, height_slopes in zip(CUT_RADII, CUT_WEIGHTS, self.support, self.slope, strict=True):
             largest = fitted_log_odds + t * length * periodic_cubic_hermite(angle, heights, height_slopes)
             smallest = fitted_log_odds - t * length * periodic_cubic_hermite(angle + np.pi, heights, height_slopes)
-            at_smallest += weight * np.stack([expit(-smallest), expit(smallest)], axis=1)
-            at_largest += weight * np.stack([expit(-largest), expit(largest)], axis=1)
+            at_smallest += weight * probability_pair(smallest)
+            at_largest += weight * probability_pair(largest)
         # The first class has the smallest probability at the largest log odds.
         belief = np.stack([at_largest[:, 0], at_smallest[:, 1]], axis=1)
         plausibility = np.stack([at_smallest[:, 0], at_largest[:, 1]], axis=1)

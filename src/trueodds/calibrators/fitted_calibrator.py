@@ -469,8 +469,9 @@ class FittedCalibrator(Result):
         return f"FittedCalibrator({self.describe()})"
 
 
-SCHEMA = "trueodds.calibrator/1"
 _SCHEMA_PREFIX = "trueodds.calibrator/"
+SCHEMA = f"{_SCHEMA_PREFIX}1"
+# The keys of `FittedCalibrator._saved_document`. One that older files lack needs a default in `calibrator_from_dict`.
 _DOCUMENT_KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", "version", "fingerprint")
 
 

@@ -31,7 +31,6 @@ from trueodds.data.copied_rows import number_cases
 from trueodds.data.plausibility import plausibility_notes, positions_hint
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_logits, prob_columns
-from trueodds.data.weights import are_counts
 from trueodds.tallies.batch_fingerprints import BatchFingerprints
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.tally import Tally
@@ -45,7 +44,7 @@ def fit(
     spec: CalibratorSpec,
     preds: Predictions,
     *,
-    counts: bool = False,
+    scale_weights: bool = True,
     keep_held_out: bool = False,
     trained_on_rows: bool | None = None,
 ) -> FittedCalibrator:
@@ -59,10 +58,10 @@ def fit(
         The calibrator.
     preds : Predictions
         Predicted probabilities and outcomes.
-    counts : bool, default=False
-        Whether the weights count rows. Otherwise they are importance weights and are scaled to mean 1, so that a
-        penalty has the same strength as without them. Standard errors never treat weights as counts; use
-        `weight_kind="frequency"` for that.
+    scale_weights : bool, default=True
+        Whether the weights are scaled to mean 1, so that a penalty has the same strength as without them. Do not scale
+        numbers of rows. Standard errors treat them as importance weights even so; where they should not, repeat the
+        rows by `Predictions.expand_frequencies`.
     keep_held_out : bool, default=False
         Whether the report of a procedure that chooses keeps the cross-fitted probabilities of the rows.
     trained_on_rows : bool, optional
@@ -93,7 +92,7 @@ def fit(
     spec = adapt_spec(spec, preds)
     P, Y, w = fit_arrays(spec, preds)
     P = spec.with_columns(P, preds)
-    if preds.weight is not None and not counts:
+    if preds.weight is not None and scale_weights:
         w = w * (np.count_nonzero(w) / w.sum())
     doubts = plausibility_notes(preds)
     refusal = spec.refuse_implausible_predictions(preds.n, [*preds.notes, *doubts])
@@ -159,10 +158,13 @@ def fit_arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Ar
     or labels (n,) where the calibrator accepts them, and w (n,) weights.
     """
     P: Any
-    P, Y = raw_arrays(preds) if spec.accepts_raw_arrays else (prob_columns(preds.p), preds.Y)
+    if spec.accepts_raw_arrays:  # probabilities in their own dtype, so that large arrays are not copied
+        P, Y = preds.p if preds.p.ndim == 2 else prob_columns(preds.P), preds.Y if preds.y is None else preds.y
+    else:
+        P, Y = prob_columns(preds.p), preds.Y
     if preds.logits is not None and spec.takes_logs:
         P = LogProbabilities.from_logits(preds.logits)
-    if getattr(spec, "logits", False):
+    if spec.logits:
         if preds.logits is None:
             raise InputError(
                 "TO509",
@@ -178,16 +180,6 @@ def settings_by_name(spec: CalibratorSpec) -> dict[str, Any]:
     """The settings that a calibrator was fitted with, by name; an inner calibrator is stored as `inner`."""
     settings = {"inner" if name == "calibrator" else name: value for name, value in spec.settings().items()}
     return {"calibrator": spec.name, **settings}
-
-
-def raw_arrays(preds: Predictions) -> tuple[Array, Array]:
-    """Probabilities (n, K) in their own dtype, and labels (n,) or else shares (n, K); large arrays are not copied."""
-    return preds.p if preds.p.ndim == 2 else prob_columns(preds.P), preds.Y if preds.y is None else preds.y
-
-
-def has_integer_weights(weight: Array | None) -> bool:
-    """Whether all weights are whole numbers, which in scikit-learn stand for repeated rows."""
-    return weight is not None and are_counts(weight)
 
 
 def unobserved_class_notes(class_totals: Array, classes: tuple[Any, ...]) -> list[Note]:
@@ -209,39 +201,39 @@ def _without_unobserved_classes(notes: Iterable[Note]) -> list[Note]:
     return [note for note in notes if note.code != "TN185"]
 
 
-def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -> FittedCalibrator:
+def fit_any_source(spec: CalibratorSpec, rows: Any, weight_kind: str | None) -> FittedCalibrator:
     """Fit a calibrator to rows in memory, to a tally, or in passes over a source with a method `reduce`.
 
-    With `repeated`, the weights of a source are numbers of rows.
+    `weight_kind` is that of the weights of a source. Rows in memory with frequency weights are already expanded.
     """
     if isinstance(rows, Predictions):
         return fit(spec, rows)
     if isinstance(rows, Tally):
         return fit_from_tally(spec, rows)
-    return fit_from_source(spec, rows.reduce, repeated=repeated)
+    return fit_from_source(spec, rows.reduce, weight_kind)
 
 
-def fit_from_source(spec: CalibratorSpec, reduce: ReduceFunction, *, repeated: bool = False) -> FittedCalibrator:
-    """Fit a calibrator in passes over a source; the parameters are those of a fit in memory.
+def fit_from_source(spec: CalibratorSpec, reduce: ReduceFunction, weight_kind: str | None = None) -> FittedCalibrator:
+    """Fit a calibrator in passes over a source; the fitted parameters are those of a fit in memory.
 
-    `reduce(step)` applies a step to the Predictions of every batch and adds the results; steps can be pickled. With
-    `repeated`, weights are numbers of rows. A calibrator that cannot be fitted from sums is fitted to a random sample.
+    `reduce(step)` applies a step to the Predictions of every batch and adds the results; steps can be pickled. A
+    calibrator that cannot be fitted from sums is fitted to a random sample.
     """
     if isinstance(spec, TalliedSpec):
-        return fit_from_tally(spec, reduce(partial(_tally_batch, repeated=repeated)))
+        return fit_from_tally(spec, reduce(partial(_tally_batch, weight_kind=weight_kind)))
     if not isinstance(spec, SummedSpec):
-        return fit_from_sample(spec, reduce, repeated=repeated)
+        return fit_from_sample(spec, reduce, weight_kind)
     reducer = PassCounter(reduce)
-    first_pass: FirstPassSummary = reducer(partial(FirstPassSummary.from_batch, spec=spec, repeated=repeated))
+    first_pass: FirstPassSummary = reducer(partial(FirstPassSummary.from_batch, spec=spec, weight_kind=weight_kind))
     settings = settings_by_name(first_pass.spec_for_rows)
     spec = first_pass.spec_for_rows.with_class_numbers(first_pass.classes)
     assert isinstance(spec, SummedSpec)
-    # Weights are importance weights, not counts: they are scaled to mean 1, as in memory.
-    scale = first_pass.summary.n / first_pass.summary.total_weight if first_pass.weighted else 1.0
+    # Importance weights are scaled to mean 1, as in memory.
+    scale = first_pass.summary.n / first_pass.summary.total_weight if first_pass.has_importance_weights else 1.0
     data = Streamed(
         reducer,
         first_pass.summary.scale_weights(scale),
-        (partial(_batch_fit_data, spec=spec, scale=scale, repeated=repeated),),
+        (partial(_batch_fit_data, spec=spec, scale=scale, weight_kind=weight_kind),),
     )
     calibration_map = spec.fit_from_sums(data)
     notes = [
@@ -253,17 +245,17 @@ def fit_from_source(spec: CalibratorSpec, reduce: ReduceFunction, *, repeated: b
     return FittedCalibrator(calibration_map, first_pass.classes, data.summary.n, settings, tuple(notes))
 
 
-def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeated: bool = False) -> FittedCalibrator:
+def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], weight_kind: str | None) -> FittedCalibrator:
     """Fit a calibrator to a random sample of at most 2·10⁶ probabilities, which is drawn in one pass of `reduce`.
 
     It is called with `keyed=True`, so that the step also gets the ids of the rows: the sample then does not depend on
-    how the rows are divided into batches. With `repeated`, weights are numbers of rows.
+    how the rows are divided into batches.
     """
     rng = getattr(spec, "rng", 0)
     sample: Reservoir = reduce(
         partial(Reservoir.from_predictions, seed=int(rng) if isinstance(rng, (int, np.integer)) else 0), keyed=True
     )
-    calibrator = fit(spec, sample.rows.expand_frequencies() if repeated else sample.rows)
+    calibrator = fit(spec, _expand_rows(sample.rows, weight_kind))
     return calibrator if sample.note is None else replace(calibrator, notes=(*calibrator.notes, sample.note))
 
 
@@ -303,22 +295,26 @@ class FirstPassSummary:
     """Facts about all rows that the first pass collects; summaries of batches add up."""
 
     classes: tuple[Any, ...]  # names of the K classes
-    weighted: bool  # whether rows have importance weights
-    spec_for_rows: CalibratorSpec  # the calibrator with the smallest probability for these rows
+    has_importance_weights: bool
+    spec_for_rows: CalibratorSpec  # the calibrator, with a lower default `min_prob` if logits are known
     summary: FitDataSummary
     special_row_counts: SpecialRowCounts = field(default_factory=SpecialRowCounts)
     other_notes: Mapping[str, Note] = field(default_factory=dict)  # of the batches, by code
 
     @classmethod
-    def from_batch(cls, batch: Predictions, spec: SummedSpec, repeated: bool) -> FirstPassSummary:
+    def from_batch(cls, batch: Predictions, spec: SummedSpec, weight_kind: str | None) -> FirstPassSummary:
         spec_for_rows = adapt_spec(spec, batch)
         assert isinstance(spec_for_rows, SummedSpec)
-        summary = FitDataSummary.from_fit_data(_batch_fit_data(batch, spec_for_rows, 1.0, repeated))
+        summary = FitDataSummary.from_fit_data(_batch_fit_data(batch, spec_for_rows, 1.0, weight_kind))
         notes_by_code = {note.code: note for note in batch.notes}
-        counts = _count_inexact_rows(batch) if notes_by_code.keys() & _COUNTED_NOTE_CODES else SpecialRowCounts()
-        other_notes = {code: note for code, note in notes_by_code.items() if code not in _COUNTED_NOTE_CODES}
+        is_counted = notes_by_code.keys() & _COUNTED_NOTE_CODES
         return cls(
-            batch.classes, batch.weight is not None and not repeated, spec_for_rows, summary, counts, other_notes
+            classes=batch.classes,
+            has_importance_weights=batch.weight is not None and weight_kind != "frequency",
+            spec_for_rows=spec_for_rows,
+            summary=summary,
+            special_row_counts=_count_inexact_rows(batch) if is_counted else SpecialRowCounts(),
+            other_notes={code: note for code, note in notes_by_code.items() if code not in _COUNTED_NOTE_CODES},
         )
 
     def __add__(self, other: FirstPassSummary) -> FirstPassSummary:
@@ -327,7 +323,7 @@ class FirstPassSummary:
             raise InputError("TO531", "All batches must have the same classes.", got, "Name them: ⟨classes=[…]⟩.")
         return FirstPassSummary(
             self.classes,
-            self.weighted or other.weighted,
+            self.has_importance_weights or other.has_importance_weights,
             self.spec_for_rows,
             self.summary + other.summary,
             self.special_row_counts + other.special_row_counts,
@@ -342,12 +338,14 @@ class FirstPassSummary:
         return [*self.special_row_counts.notes(), *other_notes]
 
 
-def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated: bool) -> FitData:
-    """The rows of a batch as the `FitData` that the calibrator is fitted to, with weights multiplied by `scale`.
+def _expand_rows(rows: Predictions, weight_kind: str | None) -> Predictions:
+    """The rows, each repeated as often as its weight says if weights are frequencies."""
+    return rows.expand_frequencies() if weight_kind == "frequency" else rows
 
-    With `repeated`, weights are numbers of rows, which are repeated.
-    """
-    batch = batch.expand_frequencies() if repeated else batch
+
+def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, weight_kind: str | None) -> FitData:
+    """The rows of a batch as the `FitData` that the calibrator is fitted to, with weights multiplied by `scale`."""
+    batch = _expand_rows(batch, weight_kind)
     P, Y, w = fit_arrays(spec, batch)
     return spec.as_fit_data(P, Y, w if scale == 1 else w * scale, batch.cluster)
 
@@ -365,9 +363,8 @@ def _count_inexact_rows(batch: Predictions) -> SpecialRowCounts:
     )
 
 
-def _tally_batch(batch: Predictions, repeated: bool) -> Tally:
-    """Tally the rows of one batch; with `repeated`, weights are numbers of rows."""
-    return Tally.from_predictions(batch.expand_frequencies() if repeated else batch, bins=1)
+def _tally_batch(batch: Predictions, weight_kind: str | None) -> Tally:
+    return Tally.from_predictions(_expand_rows(batch, weight_kind), bins=1)
 
 
 def _n_passes_note(n_passes: int, std_error_method: str) -> Note:

@@ -8,10 +8,15 @@ from itertools import combinations
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy.special import expit
 
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, log_ratio, to_logs
-from trueodds.calibrators._groups.confirmation import Grouping, GroupRepair, confirm_repair, refuse_identifiers
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, log_ratio, probability_pair
+from trueodds.calibrators._groups.confirmation import (
+    FitAndPredict,
+    Grouping,
+    GroupRepair,
+    confirm_repair,
+    refuse_identifiers,
+)
 from trueodds.calibrators._groups.rows_with_columns import (
     RowsWithColumns,
     find_levels,
@@ -73,11 +78,10 @@ class GroupShiftMap(CalibrationMap):
         """Both probabilities computed separately, so that small ones keep their digits."""
         P, columns = split_columns(P)
         columns = select_columns(columns, self.required_columns)
-        logs = to_logs(P)
-        eta = logs[:, 1] - logs[:, 0] + self.overall
+        eta = log_ratio(P, 0.0) + self.overall
         for factor in self.factors:
             eta += factor.shifts_of_rows(columns)
-        return np.stack([expit(-eta), expit(eta)], axis=1)
+        return probability_pair(eta)
 
     def count_unknown(self, columns: Mapping[str, Array]) -> int:
         is_unknown = [factor.positions_of_rows(columns) < 0 for factor in self.factors]
@@ -272,7 +276,7 @@ def find_groupings(columns: Mapping[str, Array], crossings: bool | int) -> tuple
     )
 
 
-def shift_predictor(rows: BinaryRows, groupings: Sequence[Grouping]) -> Any:
+def shift_predictor(rows: BinaryRows, groupings: Sequence[Grouping]) -> FitAndPredict:
     """A function that fits shifts to some rows, and returns the log odds of others without and with terms of groups."""
 
     def fit_and_predict(train: Array, test: Array) -> tuple[Array, Array]:
@@ -285,7 +289,7 @@ def shift_predictor(rows: BinaryRows, groupings: Sequence[Grouping]) -> Any:
 
 
 def make_shift_map(fitted: ShiftFit, groupings: Sequence[Grouping]) -> GroupShiftMap:
-    """The map of fitted shifts, with the terms of these groupings only."""
+    """The map of fitted shifts: with the terms of all groupings, in the order of the fit, or with none of them."""
     factors = (
         GroupFactor(columns, tau, levels.labels, shifts)
         for (columns, levels), tau, shifts in zip(groupings, fitted.taus, fitted.shifts, strict=False)

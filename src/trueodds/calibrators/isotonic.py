@@ -21,6 +21,7 @@ from trueodds.calibrators._curves.score_scale import (
     KnotScores,
     Scale,
     check_knots,
+    is_outside_flat_segments,
     score_scale,
 )
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks, rows_with_weight
@@ -40,9 +41,8 @@ from trueodds.core.formatting import format_count
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import MAX_LOG_ODDS
-from trueodds.kernels import isotonic, score_keys
-from trueodds.kernels.isotonic import isotonic_means
-from trueodds.kernels.piecewise_functions import Knots, are_all_or_none_below
+from trueodds.kernels import isotonic, sorting
+from trueodds.kernels.sorting import Knots, are_all_or_none_below
 from trueodds.lenses.view import View
 
 _INTERPOLATIONS = ("linear", "step")
@@ -166,7 +166,7 @@ def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monot
     >>> curve.x.tolist(), curve.y.tolist()
     ([0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 1.0])
     """
-    keys = score_keys.encode_and_sort(x, y) if (w == 1).all() else None
+    keys = sorting.encode_and_sort(x, y) if (w == 1).all() else None
     return _curve_from_blocks(isotonic.fit_rows(x, y, w) if keys is None else isotonic.fit_sorted_keys(keys), between)
 
 
@@ -177,9 +177,7 @@ def _curve_from_blocks(blocks: isotonic.PooledBlocks, between: str, scale: str =
     x, y = np.stack([blocks.low, blocks.high], axis=1).ravel(), np.repeat(levels, 2)
     is_new = np.append(True, x[1:] != x[:-1])  # a block of a single score has one knot
     x, y = x[is_new], y[is_new]
-    # Knots inside a flat segment are dropped; its two ends are kept.
-    is_knot = np.ones(len(x), dtype=bool)
-    is_knot[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
+    is_knot = is_outside_flat_segments(y)
     return MonotoneCurve(x[is_knot], y[is_knot], between, scale)
 
 
@@ -242,7 +240,7 @@ def fit_centered_isotonic(s: Array, mass: Array, events: Array, scale: str = PRO
     are its first and its last score instead of its center.
     """
     # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
-    levels = np.minimum(np.maximum.accumulate(isotonic_means(mass, events)), 1.0)
+    levels = np.minimum(np.maximum.accumulate(isotonic.isotonic_means(mass, events)), 1.0)
     starts = np.flatnonzero(np.append(True, levels[1:] != levels[:-1]))
     ends = np.append(starts[1:], len(s)) - 1
     finite_mass = np.where(np.abs(s) < MAX_LOG_ODDS, mass, 0.0)  # the log odds of an exact zero have no mean
@@ -259,6 +257,7 @@ def fit_centered_isotonic(s: Array, mass: Array, events: Array, scale: str = PRO
     return MonotoneCurve(x[is_new], y[is_new], scale=scale)
 
 
+Tilt = Annotated[float, Range(1e-15, 1)]
 _ROUNDING_MARGIN = 1 + 1e-15  # factor by which the predicted class stays above the next, against rounding
 _NEARLY_ZERO_PROB = 1e-6  # a class below this is nearly ruled out
 
@@ -267,7 +266,7 @@ class IrmMap(CalibrationMap):
     """Rows proportional to g(p) + tilt · p, with one non-decreasing curve g for all classes."""
 
     curve: MonotoneCurve  # g, the same for every class
-    tilt: Annotated[float, Range(1e-15, 1)]  # factor of p
+    tilt: Tilt  # factor of p
 
     def apply(self, P: Array) -> Array:
         return apply_in_blocks(self._apply_to_rows, P)
@@ -322,7 +321,7 @@ class IrmSpec(CalibratorSpec):
 
     name, map_type = "irm", IrmMap
     keeps_argmax = True
-    tilt: Annotated[float, Range(1e-15, 1)] = 1e-9
+    tilt: Tilt = 1e-9
 
     def fit(self, P: Array, Y: Array, w: Array) -> IrmMap:
         P, Y, w = rows_with_weight(P, Y, w)

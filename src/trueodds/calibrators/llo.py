@@ -18,6 +18,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     Probabilities,
     log_ratio,
     logs_for_slopes,
+    probability_pair,
     to_logs,
 )
 from trueodds.calibrators._glm.logistic_regression import (
@@ -31,10 +32,7 @@ from trueodds.calibrators._glm.logistic_regression import (
 )
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
 from trueodds.calibrators._glm.parameter_table import MAX_EXPONENT, ParameterTable
-from trueodds.calibrators._glm.parameter_uncertainty import (
-    FitEvidence,
-    ParameterUncertainty,
-)
+from trueodds.calibrators._glm.parameter_uncertainty import FitEvidence, ParameterUncertainty
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, PassCount, ZeroOrOne, invalid_value_error
 from trueodds.core.errors import Note
@@ -79,7 +77,7 @@ class LloMap(CalibrationMap, eq=True):
         eta = np.full(len(P), self.tau)
         if self.gamma != 0:
             eta += self.gamma * (logs[:, 1] - logs[:, 0])
-        return np.stack([expit(-eta), expit(eta)], axis=1)
+        return probability_pair(eta)
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """Powers γ, with the shift on the second class."""
@@ -93,16 +91,18 @@ class LloMap(CalibrationMap, eq=True):
         """Those of δ and γ, as `table` shows them."""
         if self.name != LloMap.name or self.uncertainty is None or self.uncertainty.covariance is None:
             return {}
-        table = ParameterTable((0, 1), 0, np.array([self.tau]), np.array([self.gamma]), self.uncertainty)
-        delta, gamma = table.intervals()
+        delta, gamma = self._parameter_table((0, 1)).intervals()
         return {"delta": delta[0], "gamma": gamma[0]}
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """δ and γ with standard errors, their meaning in words, and the test against the identity."""
         if self.name != LloMap.name:  # a subclass, whose method has no standard errors
             return []
+        return self._parameter_table(classes).lines()
+
+    def _parameter_table(self, classes: tuple[Any, ...]) -> ParameterTable:
         tau, gamma = np.array([self.tau]), np.array([self.gamma])
-        return ParameterTable(classes, 0, tau, gamma, self.uncertainty, method=self.name).lines()
+        return ParameterTable(classes, baseline=0, tau=tau, gamma=gamma, uncertainty=self.uncertainty, method=self.name)
 
     def check_saved(self, k: int) -> None:
         if k != 2:

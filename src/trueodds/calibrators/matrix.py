@@ -65,10 +65,6 @@ class FullMatrixSpec(LogLinearSpec):
                 "Leave these out, or pass a number as penalty.",
             )
 
-    @property
-    def _takes_logits(self) -> bool:
-        return bool(getattr(self, "logits", False))
-
     def check_classes(self, k: int) -> None:
         """Raise TO522 if the Hessian that a search of the penalty needs is too large."""
         super().check_classes(k)
@@ -84,7 +80,7 @@ class FullMatrixSpec(LogLinearSpec):
         k = data.summary.k
         self.check_classes(k)
         target = np.eye(k, k + 1) if self.target == "identity" else np.zeros((k, k + 1))
-        start = np.eye(k, k + 1) * initial_beta(data, self.min_prob, self._takes_logits)
+        start = np.eye(k, k + 1) * initial_beta(data, self.min_prob, self.logits)
         rows = data.map_rows(prepare_rows)
         if self.penalty == "auto":
             optimum, penalty_factor = _fit_by_aic(rows, target, start)
@@ -96,8 +92,10 @@ class FullMatrixSpec(LogLinearSpec):
         if self.penalty == 0 or self.bias_penalty == 0:
             bias -= bias.mean()
         map_type: Any = self.map_type
-        logits = self._takes_logits
-        return map_type(weights, bias, self.min_prob, logits, optimum.n_passes, optimum.converged, penalty_factor)
+        return map_type(
+            weights, bias, self.min_prob, logits=self.logits, n_passes=optimum.n_passes,
+            converged=optimum.converged, penalty_factor=penalty_factor,
+        )  # fmt: skip
 
     def _penalty_strengths(self, k: int, total_weight: float) -> Array:
         """Penalty strengths per row of weights and biases, (K, K + 1)."""
@@ -237,7 +235,6 @@ class DirichletSpec(FullMatrixSpec):
 
     Examples
     --------
-    >>> import numpy as np
     >>> P = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]] * 50)
     >>> DirichletSpec().fit(P, P, np.ones(150)).apply(P[:1]).round(6).tolist()
     [[0.7, 0.2, 0.1]]

@@ -37,9 +37,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_logs,
 )
 from trueodds.calibrators._glm.parameter_table import MAX_EXPONENT, ParameterTable
-from trueodds.calibrators._glm.parameter_uncertainty import (
-    ParameterUncertainty,
-)
+from trueodds.calibrators._glm.parameter_uncertainty import ParameterUncertainty
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, Numbers, PassCount, invalid_value_error
 from trueodds.core.errors import Note
@@ -67,9 +65,8 @@ class MclloMap(CalibrationMap):
     min_prob: MinProb  # smallest probability of the fit
     n_passes: PassCount = 0
     converged: bool = True  # whether every class was observed and the optimum is finite
-    uncertainty: Annotated[ParameterUncertainty | None, Key("certainty"), OMIT_DEFAULT] = (
-        None  # of τ and γ, from the rows of the fit
-    )
+    # Of τ and γ, from the rows of the fit.
+    uncertainty: Annotated[ParameterUncertainty | None, Key("certainty"), OMIT_DEFAULT] = None
 
     @property
     def delta(self) -> Array:
@@ -120,13 +117,15 @@ class MclloMap(CalibrationMap):
         """Those of δ and γ, as `table` shows them, each (K − 1, 2)."""
         if self.uncertainty is None or self.uncertainty.covariance is None:
             return {}
-        classes = tuple(range(len(self.tau) + 1))
-        delta, gamma = ParameterTable(classes, self.baseline, self.tau, self.gamma, self.uncertainty).intervals()
+        delta, gamma = self._parameter_table(tuple(range(len(self.tau) + 1))).intervals()
         return {"delta": delta, "gamma": gamma}
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """A row and a sentence for each class but the baseline, and the test against the identity."""
-        return ParameterTable(classes, self.baseline, self.tau, self.gamma, self.uncertainty).lines()
+        return self._parameter_table(classes).lines()
+
+    def _parameter_table(self, classes: tuple[Any, ...]) -> ParameterTable:
+        return ParameterTable(classes, self.baseline, self.tau, self.gamma, self.uncertainty)
 
     def check_saved(self, k: int) -> None:
         if self.baseline >= k:
@@ -221,11 +220,11 @@ class MclloSpec(SummedSpec):
                 _log_odds_against_baseline, baseline=baseline, fitted_classes=None if all_observed else fitted_classes
             )
         )
-        contrast_fit = fit_baseline_logits(log_odds, np.flatnonzero(fitted_classes) != baseline, self.penalty)
-        tau[is_estimated], gamma[is_estimated] = contrast_fit.shifts, contrast_fit.slopes
-        uncertainty = contrast_fit.uncertainty() if all_observed else ParameterUncertainty("absent")
-        converged = contrast_fit.optimum.converged and all_observed
-        return MclloMap(tau, gamma, baseline, self.min_prob, contrast_fit.optimum.n_passes, converged, uncertainty)
+        optimal_fit = fit_baseline_logits(log_odds, np.flatnonzero(fitted_classes) != baseline, self.penalty)
+        tau[is_estimated], gamma[is_estimated] = optimal_fit.shifts, optimal_fit.slopes
+        uncertainty = optimal_fit.uncertainty() if all_observed else ParameterUncertainty("absent")
+        converged = optimal_fit.optimum.converged and all_observed
+        return MclloMap(tau, gamma, baseline, self.min_prob, optimal_fit.optimum.n_passes, converged, uncertainty)
 
     def notes_from_sums(self, calibration_map: MclloMap, data: SummableRows) -> list[Note]:
         summary = data.summary

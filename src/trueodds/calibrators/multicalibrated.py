@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit
 
-from trueodds.calibrators._glm.log_probabilities import log_ratio, to_logs
+from trueodds.calibrators._glm.log_probabilities import log_ratio, probability_pair
 from trueodds.calibrators._groups.confirmation import Grouping, GroupRepair, confirm_repair, refuse_identifiers
 from trueodds.calibrators._groups.feature_bins import (
     FeatureBins,
@@ -17,7 +17,6 @@ from trueodds.calibrators._groups.feature_bins import (
     check_features,
     feature_names,
 )
-from trueodds.calibrators._groups.histogram_trees import BinnedRows, BoostedTree, boost, fit_tree, predict_trees
 from trueodds.calibrators._groups.rows_with_columns import RowsWithColumns, find_levels, select_columns, split_columns
 from trueodds.calibrators._groups.shrunken_shifts import BinaryRows, fit_shifts
 from trueodds.calibrators.base import CalibrationMap
@@ -31,15 +30,149 @@ from trueodds.calibrators.group_shift import (
     make_shift_map,
     shift_predictor,
 )
-from trueodds.calibrators.saved_parameters import invalid_value_error
+from trueodds.calibrators.saved_parameters import Numbers, Saved, invalid_value_error
 from trueodds.core.errors import InputError
 from trueodds.core.rng import as_generator
-from trueodds.core.settings import CHECKED_BY_CLASS
+from trueodds.core.settings import CHECKED_BY_CLASS, Range
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
+# Of a tree; the docstring of `multicalibrated` states the first four.
+_LEARNING_RATE = 0.15
+_MAX_LEAVES = 5
+_MIN_ROWS_PER_LEAF = 20
+_RIDGE = 1.0  # added to the information of a leaf
+_CATEGORY_RIDGE = 11.0  # added to the information of a category when categories are sorted by their scores
+
+
+class Split(Saved):
+    """Rows of a leaf that are not in the left bins of a feature go to a new leaf, the next number."""
+
+    leaf: Annotated[int, Range(0, _MAX_LEAVES)]
+    feature: Annotated[int, Range(0)]  # position among the features
+    left: Annotated[Array, Numbers(0, 2**31, kind=int)]  # bins that stay in the leaf
+
+
+class BoostedTree(Saved):
+    """A regression tree, which adds a value to the log odds of each row."""
+
+    splits: tuple[Split, ...]
+    values: Annotated[Array, Numbers(-1e3, 1e3)]  # of the leaves
+
+    def predict(self, bins: Array) -> Array:
+        """The value of each row, (n,), from the bins (features, n)."""
+        leaf = np.zeros(bins.shape[1], dtype=np.int64)
+        for new_leaf, split in enumerate(self.splits, start=1):
+            leaf[(leaf == split.leaf) & ~_are_in(bins[split.feature], split.left)] = new_leaf
+        return np.asarray(self.values[leaf])
+
+
+def _are_in(bins: Array, chosen: Array) -> Array:
+    """Whether each bin is among the chosen ones."""
+    is_chosen = np.zeros(max(int(bins.max(initial=0)), int(chosen.max())) + 1, dtype=bool)
+    is_chosen[chosen] = True
+    return is_chosen[bins]
+
+
+class BinnedRows(NamedTuple):
+    """Rows with binned features."""
+
+    bins: Array  # (features, n) int64
+    n_bins: Array  # (features,)
+    is_category: Array  # (features,) whether the bins of a feature have no order
+    offset: Array  # (n,) log odds before boosting
+    y: Array  # (n,)
+    w: Array  # (n,)
+
+    def select(self, rows: Array) -> BinnedRows:
+        return self._replace(
+            bins=np.ascontiguousarray(self.bins[:, rows]), offset=self.offset[rows], y=self.y[rows], w=self.w[rows]
+        )
+
+
+class _Leaf(NamedTuple):
+    """A leaf that may be split: its rows, sums by bin (3, features, bins) of score, information and rows, and split."""
+
+    rows: Array
+    sums: Array
+    gain: float
+    feature: int
+    left: Array  # bins
+
+
+def fit_tree(data: BinnedRows, log_odds: Array) -> BoostedTree:
+    """Fit a tree to the scores y − q: the leaf with the largest gain is split first."""
+    q = expit(log_odds)
+    score, information = data.w * (data.y - q), data.w * q * (1 - q)
+    n_features, width = len(data.n_bins), int(data.n_bins.max())
+
+    def sums_of(rows: Array) -> Array:
+        sums = np.empty((3, n_features, width))
+        score_of_row, information_of_row = score[rows], information[rows]
+        for f in range(n_features):
+            bins = data.bins[f, rows]
+            sums[0, f] = np.bincount(bins, score_of_row, width)
+            sums[1, f] = np.bincount(bins, information_of_row, width)
+            sums[2, f] = np.bincount(bins, minlength=width)
+        return sums
+
+    root = np.arange(len(q))
+    leaves, splits = [_best_split(data, root, sums_of(root))], []
+    while len(leaves) < _MAX_LEAVES:
+        i = int(np.argmax([leaf.gain for leaf in leaves]))
+        leaf = leaves[i]
+        if leaf.gain <= 0:
+            break
+        is_left = _are_in(data.bins[leaf.feature, leaf.rows], leaf.left)
+        left, right = leaf.rows[is_left], leaf.rows[~is_left]
+        # The sums of the smaller part are computed, those of the larger one are the difference.
+        smaller = sums_of(left if len(left) <= len(right) else right)
+        left_sums = smaller if len(left) <= len(right) else leaf.sums - smaller
+        splits.append(Split(i, leaf.feature, leaf.left))
+        leaves[i] = _best_split(data, left, left_sums)
+        leaves.append(_best_split(data, right, leaf.sums - left_sums))
+    totals = [leaf.sums[:2, 0].sum(axis=1) for leaf in leaves]  # the bins of the first feature contain all rows
+    values = np.array([_LEARNING_RATE * score / (information + _RIDGE) for score, information in totals])
+    return BoostedTree(tuple(splits), values)
+
+
+def _best_split(data: BinnedRows, rows: Array, sums: Array) -> _Leaf:
+    """The leaf with its best split; a gain of 0 if there is none."""
+    score, information, _ = sums
+    bin_order = np.broadcast_to(np.arange(score.shape[1]), score.shape)
+    order = np.argsort(
+        np.where(data.is_category[:, None], score / (information + _CATEGORY_RIDGE), bin_order), axis=1, kind="stable"
+    )
+    left = np.cumsum(np.take_along_axis(sums, order[None], axis=2), axis=2)
+    total = left[:, :, -1:]
+    right = total - left
+    gain = left[0] ** 2 / (left[1] + _RIDGE) + right[0] ** 2 / (right[1] + _RIDGE) - total[0] ** 2 / (total[1] + _RIDGE)
+    gain[(np.minimum(left[2], right[2]) < _MIN_ROWS_PER_LEAF) | ~np.isfinite(gain)] = 0.0
+    feature, position = np.unravel_index(int(gain.argmax()), gain.shape)
+    bins = order[feature, : position + 1]
+    return _Leaf(rows, sums, float(gain[feature, position]), int(feature), np.sort(bins[bins < data.n_bins[feature]]))
+
+
+def boost(data: BinnedRows, n_trees: int) -> tuple[BoostedTree, ...]:
+    """Fit this number of trees, each to the scores that the trees before it leave."""
+    log_odds, trees = data.offset.copy(), []
+    for _ in range(n_trees):
+        trees.append(fit_tree(data, log_odds))
+        log_odds += trees[-1].predict(data.bins)
+    return tuple(trees)
+
+
+def predict_trees(trees: Sequence[BoostedTree], bins: Array) -> Array:
+    """Sum of the values of all trees, (n,)."""
+    total = np.zeros(bins.shape[1])
+    for tree in trees:
+        total += tree.predict(bins)
+    return total
+
+
+# Of the number of trees: the search stops if so many more trees do not reduce the held-out loss, and at the maximum.
 _PATIENCE, _MAX_TREES = 20, 500
-_MIN_ROWS_FOR_HOLDOUT, _HELD_OUT, _FOLDS = 20_000, 0.2, 5
+_MIN_ROWS_FOR_HOLDOUT, _HELD_OUT, _FOLDS = 20_000, 0.2, 5  # from so many rows on, one holdout instead of folds
 _MIN_ROWS = 40  # below which no tree is fitted
 _SCORE = "log odds"  # name of the first feature
 
@@ -61,11 +194,11 @@ class MulticalibratedMap(CalibrationMap):
         """Both probabilities computed separately, so that small ones keep their digits."""
         probabilities, columns = split_columns(P)
         columns = select_columns(columns, self.required_columns)
-        logs = to_logs(self.start.apply(P))
-        eta = logs[:, 1] - logs[:, 0]
+        eta = log_ratio(self.start.apply(P), 0.0)
         if self.trees:
-            eta = eta + predict_trees(self.trees, bin_features(self.features, _log_odds(probabilities), columns))
-        return np.stack([expit(-eta), expit(eta)], axis=1)
+            bins = bin_features(self.features, log_ratio(probabilities, 0.0), columns)
+            eta = eta + predict_trees(self.trees, bins)
+        return probability_pair(eta)
 
     def count_unknown(self, columns: Mapping[str, Array]) -> int:
         is_unknown = [factor.positions_of_rows(columns) < 0 for factor in self.start.factors]
@@ -173,26 +306,28 @@ class MulticalibratedSpec(GroupRepairSpec, eq=False):
         groupings = find_groupings(groups, self.crossings)
         refuse_identifiers(groupings)
         rows, rng = BinaryRows(log_ratio(P, self.min_prob), Y[:, 1], w, cluster), as_generator(self.rng)
-        started = groupings
+        start_groupings = groupings  # those whose shifts start the boosting
         if self.confirm and groupings:
             predictor = shift_predictor(rows, groupings)
             start_report = confirm_repair(rows, groupings, predictor, alpha=self.alpha, rng=rng)
-            started = groupings if start_report.confirmed else ()
+            start_groupings = groupings if start_report.confirmed else ()
         binned = {name: bins_of_categories(name, column) for name, column in groups.items()}
         for name in names:
             x = columns[name]
             binned[name] = bins_of_numbers(name, x) if x.dtype.kind == "f" else bins_of_categories(name, x)
         features = (bins_of_numbers(_SCORE, rows.log_odds), *binned.values())
-        repair = _Repair(rows, started, features, bin_features(features, rows.log_odds, columns), rng)
+        repair = _Repair(rows, start_groupings, features, bin_features(features, rows.log_odds, columns), rng)
         everything = np.arange(len(Y))
         categories = [feature.name for feature in features[1:] if feature.labels and feature.name in names]
-        shown = [*groupings, *(Grouping((name,), find_levels([columns[name]])) for name in categories)]
+        checked_groupings = [*groupings, *(Grouping((name,), find_levels([columns[name]])) for name in categories)]
         report = None
         if self.confirm:
-            report = confirm_repair(rows, shown, repair.fit_and_predict, alpha=self.alpha, rng=rng)
+            report = confirm_repair(rows, checked_groupings, repair.fit_and_predict, alpha=self.alpha, rng=rng)
         if trained_on_rows or (report is not None and not report.confirmed):
-            fitted = fit_shifts(rows, [levels for _, levels in started])
-            return MulticalibratedMap(make_shift_map(fitted, () if trained_on_rows else started), (), ()), report
+            fitted = fit_shifts(rows, [levels for _, levels in start_groupings])
+            return MulticalibratedMap(
+                make_shift_map(fitted, () if trained_on_rows else start_groupings), (), ()
+            ), report
         start, trees = repair.fit(everything, thorough=True)
         return MulticalibratedMap(start, features if trees else (), trees), report
 
@@ -260,12 +395,6 @@ class _Repair:
 def _loss(data: BinnedRows, log_odds: Array) -> float:
     """Sum of the log losses."""
     return -float(data.w @ (data.y * log_expit(log_odds) + (1 - data.y) * log_expit(-log_odds)))
-
-
-def _log_odds(P: Any) -> Array:
-    """The log odds (n,) of the second class, infinite for an exact 0 or 1."""
-    logs = to_logs(P)
-    return np.asarray(logs[:, 1] - logs[:, 0])
 
 
 def bin_features(features: Sequence[FeatureBins], log_odds: Array, columns: Mapping[str, Array]) -> Array:

@@ -25,7 +25,6 @@ from trueodds.data.arrays import as_array
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import prob_columns
 
-_MAX_EVALUATIONS = 200  # of the likelihood and its derivatives
 _ROWS_PER_BLOCK = 4096  # so that temporaries stay in cache
 _MAX_CONDITION_NUMBER = 100.0  # above it, a confusion matrix is nearly singular
 
@@ -104,7 +103,7 @@ def _maximize_mixture_likelihood(R: Array, start: Array) -> NonnegativeMinimum:
             hessian += ratio.T @ ratio / len(R)
         return gradient, hessian
 
-    return minimize_nonnegative(negative_log_likelihood, derivatives, start, max_evaluations=_MAX_EVALUATIONS)
+    return minimize_nonnegative(negative_log_likelihood, derivatives, start, max_evaluations=MAX_EVALUATIONS)
 
 
 def bbse_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFrequencies:
@@ -254,8 +253,6 @@ def minimize_quadratic(H: Array, c: Array, is_positive: Array) -> Array:
         is_positive[violations] = ~is_positive[violations]
     return np.maximum(x, 0.0) * scale
 
-
-Priors = Sequence[float] | Mapping[int, float] | str
 
 _SUM_TOLERANCE = 1e-6  # deviation from 1 of the sum of class frequencies
 _MAX_RATIO = 1e100  # largest ratio that can be saved; its products with probabilities stay finite
@@ -458,7 +455,7 @@ def class_weights(
     return spec.fit(prob_columns(preds.p), preds.Y, preds.w).ratios
 
 
-def _read_priors(priors: Priors, k: int) -> Array:
+def _read_priors(priors: Sequence[float] | Mapping[int, float] | str, k: int) -> Array:
     """Class frequencies (K,) from the setting `priors`; raises TO203 if they are invalid."""
     if isinstance(priors, str):
         return np.full(k, 1 / k)

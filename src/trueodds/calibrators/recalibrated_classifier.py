@@ -16,15 +16,16 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import CalibratorSpec
+from trueodds.calibrators.calibrator_predictions import logit_columns
 from trueodds.calibrators.cross_validation import count_units, stratified_folds, stratified_holdout
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
-from trueodds.calibrators.fitting import fit, has_integer_weights
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.sklearn import Calibrator
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import Folds, OneOf, Probability, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.data.weights import check_clusters
+from trueodds.data.weights import are_counts, check_clusters
 
 _MODES = ("cross-fit", "split", "frozen")
 
@@ -159,7 +160,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if not hasattr(self.estimator_, "predict_proba"):
             spec = spec.unit_free()
         self.calibrator_: FittedCalibrator = fit(
-            spec, preds, counts=has_integer_weights(preds.weight), trained_on_rows=None if is_frozen else False
+            spec, preds, scale_weights=not are_counts(preds.w), trained_on_rows=None if is_frozen else False
         )
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
@@ -214,7 +215,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Whether the scores are logits: if the calibrator takes them, or if the classifier has no probabilities."""
         return bool(
             getattr(self.calibrator if self.method is None else self.method, "logits", False)
-            or getattr(self._make_spec(), "logits", False)
+            or self._make_spec().logits
             or not hasattr(self.estimator_, "predict_proba")
         )
 
@@ -323,4 +324,4 @@ def _predict_logits(model: Any, X: Any) -> Array:
             f"{z.shape[1]} scores for {len(model.classes_)} classes",
             "For SVC set decision_function_shape='ovr'.",
         )
-    return np.stack([np.zeros_like(z), z], axis=1) if z.ndim == 1 else z
+    return logit_columns(z)

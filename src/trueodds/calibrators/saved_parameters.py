@@ -26,7 +26,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 
-_MAX_FLOAT = float(np.finfo(np.float64).max)
+MAX_FLOAT = float(np.finfo(np.float64).max)
 REFIT_HINT = "⟨Fit it again and save it with .save(path)⟩."
 
 # Constraints of a field's annotation:
@@ -58,7 +58,7 @@ class Numbers:
     high: float
     shape: tuple[str | int, ...] = ("m",)
     increasing: Literal["", "strictly", "weakly"] = ""
-    kind: type[float] | type[bool] = float  # or int, or bool
+    kind: type = float  # or int, or bool
     or_shape: tuple[str | int, ...] = ()  # another shape that is valid, with more dimensions
 
 
@@ -215,7 +215,7 @@ def _make_reader(hint: Any) -> ValueReader:
     if origin is Literal:
         return partial(_read_word, args)
     if hint in (int, float, bool):
-        limits = next((c for c in constraints if isinstance(c, Range)), Range(-_MAX_FLOAT, _MAX_FLOAT))
+        limits = next((c for c in constraints if isinstance(c, Range)), Range(-MAX_FLOAT, MAX_FLOAT))
         return partial(_read_flag, AS_NUMBER in constraints) if hint is bool else partial(_read_number, hint, limits)
     if words := [c.words for c in constraints if isinstance(c, OneOf)]:
         return partial(_read_word, words[0])

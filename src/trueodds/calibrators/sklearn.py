@@ -19,7 +19,7 @@ from trueodds.calibrators import CALIBRATORS, class_name
 from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.calibrator_predictions import class_names_array
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
-from trueodds.calibrators.fitting import fit, has_integer_weights
+from trueodds.calibrators.fitting import fit
 from trueodds.core.docstrings import docstring_sections
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, checks_arguments
@@ -28,6 +28,7 @@ from trueodds.data.arrays import as_array, restate_called_order
 from trueodds.data.prediction_arrays import Groups
 from trueodds.data.predictions import Predictions
 from trueodds.data.remedies import restate_own_arguments
+from trueodds.data.weights import are_counts
 
 
 class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -116,7 +117,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             order = "This fit takes (y_prob, y_true): swap the two arguments."
             raise restate_called_order(_adapt_remedy(problem), order) from None
         _check_feature_names(self, y_prob, reset=True)
-        self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
+        self.calibrator_: FittedCalibrator = fit(spec, preds, scale_weights=not are_counts(preds.w))
         self.classes_ = class_names_array(preds.classes)
         self.n_features_in_ = 1 if p.ndim == 1 else preds.k
         calibration_map = self.calibrator_.calibration_map
@@ -338,7 +339,7 @@ def make_estimator_class(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
     scikit-learn reads the parameters of an estimator from the signature of `__init__`, so that it is made from the
     settings, with `classes` and `logits` of every estimator at the end.
     """
-    defaults = {field.name: field.default for field in dataclasses.fields(spec_type) if field.init}
+    defaults = {field.name: field.default for field in dataclasses.fields(spec_type)}
     defaults["classes"] = None
     defaults.setdefault("logits", False)
     signature = inspect.Signature(

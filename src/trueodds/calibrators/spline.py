@@ -19,7 +19,7 @@ from trueodds.calibrators._curves.natural_spline import (
     place_knots,
 )
 from trueodds.calibrators._curves.one_vs_rest import (
-    OneVsRest,
+    IterativeOneVsRest,
     effective_rows,
     fit_curves_of_logs,
     sums_by_log_odds,
@@ -131,14 +131,10 @@ def fit_log_odds_spline(
     )
 
 
-class SplineMap(OneVsRest):
+class SplineMap(IterativeOneVsRest):
     """A spline in the log odds of the second of two classes, or of every class."""
 
     curves: tuple[LogOddsSpline, ...]
-
-    @property
-    def converged(self) -> bool:  # type: ignore[override]
-        return all(curve.converged for curve in self.curves)
 
     @property
     def n_passes(self) -> int:  # type: ignore[override]
@@ -291,7 +287,8 @@ def _clipping_notes(calibration_map: ConfidenceMap, P: Array) -> list[Note]:
 
 MAX_SCORES = 4096  # largest number of points of its curve that a map keeps
 _SCORES_PER_BLOCK = 1 << 14  # so that temporaries stay in cache
-RANK_TOLERANCE = 1e-12  # of least squares, relative to the largest eigenvalue: directions below it are not identifiable
+MIN_RELATIVE_EIGENVALUE = 1e-12  # of least squares: directions below it, relative to the largest, are not identifiable
+TIE_MARGIN = 8  # times the machine epsilon: relative margin by which a confidence stays above the runner-up
 
 
 class ConfidenceMap(CalibrationMap):
@@ -342,7 +339,7 @@ class ConfidenceMap(CalibrationMap):
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(others_total > 0, Q.max(axis=1) / others_total, 1 / (Q.shape[1] - 1))
-        return share / (1 + share) * (1 + 8 * np.finfo(np.float64).eps)
+        return share / (1 + share) * (1 + TIE_MARGIN * np.finfo(np.float64).eps)
 
 
 def fit_confidence_map(P: Array, Y: Array, w: Array, n_knots: int) -> ConfidenceMap:
@@ -380,4 +377,4 @@ def fit_cumulative_spline(t: Array, h: Array, w: Array, n_knots: int) -> Natural
         B = np.stack([spline(t[block]) for spline in basis], axis=1)
         gram += (B * w[block, None]).T @ B
         projections += (w[block] * h[block]) @ B
-    return NaturalSpline(knots, np.linalg.pinv(gram, rcond=RANK_TOLERANCE, hermitian=True) @ projections)
+    return NaturalSpline(knots, np.linalg.pinv(gram, rcond=MIN_RELATIVE_EIGENVALUE, hermitian=True) @ projections)

@@ -23,11 +23,13 @@ from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Proba
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import PassCount
 from trueodds.calibrators.temperature import InverseTemperature, TemperatureMap, TemperatureSpec
+from trueodds.calibrators.uniform_mixture import uniform_share
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative, Range
 from trueodds.core.typing import Array
 
 _MAX_MATRIX_CLASSES = 30  # classes up to which form="auto" is a matrix
+_MIN_MIXED_PROB = float(np.finfo(np.float64).tiny)  # `min_prob` after mixing, which leaves no probability so small
 
 
 class StructuredMap(CalibrationMap):
@@ -51,7 +53,7 @@ class StructuredMap(CalibrationMap):
         return self._linear_step().apply(temper_and_mix(P, self.beta, self.share))
 
     def _linear_step(self) -> LogLinearMap:
-        return LogLinearMap(self.weights, self.bias, np.finfo(np.float64).tiny)
+        return LogLinearMap(self.weights, self.bias, _MIN_MIXED_PROB)
 
     def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...]:
         tempered = SoftmaxTerm(1 - self.share, np.full(k, self.beta), np.zeros(k))
@@ -110,7 +112,7 @@ class StructuredSpec(SummedSpec):
     def fit_from_sums(self, data: SummableRows) -> StructuredMap:
         k, total_weight = data.summary.k, data.summary.total_weight
         temperature_map = TemperatureSpec(min_prob=self.min_prob).fit_from_sums(data)
-        share = 1 / (total_weight + 1)
+        share = uniform_share(total_weight)
         rows = data.map_rows(partial(_tempered_fit_data, beta=temperature_map.beta, share=share)).map_rows(prepare_rows)
         is_matrix = self.form == "matrix" or (self.form == "auto" and k <= _MAX_MATRIX_CLASSES)
         # Penalty and target of the matrix W and the biases, (K, K + 1).
@@ -145,7 +147,7 @@ def _diagonal_and_bias(matrix: Array) -> Array:
 
 def _tempered_fit_data(data: FitData, beta: float, share: float) -> FitData:
     """The rows after temperature scaling and mixing, to which the linear map is fitted; no probability is 0."""
-    return replace(data, P=temper_and_mix(data.P, beta, share), min_prob=float(np.finfo(np.float64).tiny))
+    return replace(data, P=temper_and_mix(data.P, beta, share), min_prob=_MIN_MIXED_PROB)
 
 
 def temper_and_mix(P: Probabilities, beta: float, share: float) -> Array:

@@ -198,7 +198,7 @@ class TemperatureMap(CalibrationMap, eq=True):
         """Powers divided by their row sums, computed in logarithms so that nothing underflows."""
         if isinstance(P, LogProbabilities):
             return softmax(self.beta * P.values)
-        from trueodds.kernels.softmax_log_loss import temper_probabilities
+        from trueodds.kernels.likelihood import temper_probabilities
 
         return temper_probabilities(P, self.beta)
 

@@ -146,11 +146,11 @@ class TopVsAllSpec(CalibratorSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         spec = self._resolve_spec()
-        if spec.map_type is None or spec.name == self.name or getattr(spec, "logits", False):
+        if spec.map_type is None or spec.name == self.name or spec.logits:
             raise InputError(
                 "TO203",
                 "calibrator must be one for two classes that takes probabilities.",
-                spec.name + (" with ⟨logits=True⟩" if getattr(spec, "logits", False) else ""),
+                spec.name + (" with ⟨logits=True⟩" if spec.logits else ""),
                 "For instance calibrator='isotonic'.",
             )
 

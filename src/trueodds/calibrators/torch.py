@@ -24,7 +24,7 @@ from trueodds.calibrators.enir import PiecewiseLinearCurve
 from trueodds.calibrators.identity import IdentityMap
 from trueodds.calibrators.isotonic import IrovaTsMap, MonotoneCurve
 from trueodds.calibrators.platt import Sigmoid
-from trueodds.calibrators.spline import ConfidenceMap, LogOddsSpline
+from trueodds.calibrators.spline import TIE_MARGIN, ConfidenceMap, LogOddsSpline
 from trueodds.calibrators.uniform_mixture import MixedMap
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import NonNegative, check
@@ -374,10 +374,10 @@ class LogOddsSplines(torch.nn.Module):
         self.register_buffer("log_min_prob", _to_buffer(_log(min_prob)))
         splines = [curve.spline for curve in curves]
         self.splines = PiecewiseCubics(
-            [spline.knots for spline in splines],
-            [spline.values for spline in splines],
-            [spline.second_derivatives for spline in splines],
-            [spline.slope(spline.knots[[0, -1]]) for spline in splines],
+            knots=[spline.knots for spline in splines],
+            values=[spline.values for spline in splines],
+            second_derivatives=[spline.second_derivatives for spline in splines],
+            end_slopes=[spline.slope(spline.knots[[0, -1]]) for spline in splines],
         )
 
     def forward(self, log_rest: torch.Tensor, logs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -425,7 +425,7 @@ class ConfidenceLayer(torch.nn.Module):
         shares = torch.where(is_tiny, shares, others / torch.where(is_tiny, 1.0, total))
         # Where the runner-up is equally probable, with a margin for rounding.
         largest = shares.amax(dim=1, keepdim=True)
-        tie = largest / (1 + largest) * (1 + 8 * torch.finfo(p.dtype).eps)
+        tie = largest / (1 + largest) * (1 + TIE_MARGIN * torch.finfo(p.dtype).eps)
         confidence = torch.maximum(self.curve(p.gather(1, predicted))[1], tie)
         return (shares * (1 - confidence)).scatter(1, predicted, confidence)
 

@@ -16,8 +16,8 @@ from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 
 
-def uniform_share(n_fit: int) -> float:
-    """The share 1/(n + 1) of the uniform distribution that is mixed into a map fitted to n rows."""
+def uniform_share(n_fit: float) -> float:
+    """The share 1/(n + 1) of the uniform distribution that is mixed into a map fitted to n rows, or weight n."""
     return 1 / (n_fit + 1)
 
 

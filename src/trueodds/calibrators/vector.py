@@ -149,7 +149,7 @@ class BiasCorrectedTemperatureSpec(LogLinearSpec):
         )
         beta, bias = optimum.theta[0], optimum.theta[1:]
         return BiasCorrectedTemperatureMap(
-            np.full(k, beta), bias - bias.mean(), self.min_prob, False, optimum.n_passes, optimum.converged
+            np.full(k, beta), bias - bias.mean(), self.min_prob, n_passes=optimum.n_passes, converged=optimum.converged
         )
 
     def n_parameters(self, k: int) -> int:

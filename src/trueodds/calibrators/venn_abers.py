@@ -36,7 +36,7 @@ from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import MAX_LOG_ODDS
 from trueodds.kernels import map_blocks
 from trueodds.kernels.isotonic import added_row_means
-from trueodds.kernels.piecewise_functions import Knots
+from trueodds.kernels.sorting import Knots
 
 Curve = TypeVar("Curve")
 

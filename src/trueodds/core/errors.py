@@ -157,7 +157,8 @@ class Note:
     text: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", parse_marks(self.text))
+        if "⟨" in self.text:
+            object.__setattr__(self, "text", parse_marks(self.text))
 
     def __str__(self) -> str:
         return to_printable(f"[{self.code}] {self.text}")

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from trueodds.core import suggestions
 from trueodds.core.errors import InputError
@@ -69,7 +69,8 @@ class Registry:
         self._titles = dict(titles or {})
         suggestions.add_synonyms(synonyms or {})
         self._method_of_setting = dict(method_of_setting or {})
-        self._documented: set[str] = set()  # methods whose docstring has the paragraph on their use
+        self._loaded: dict[str, Any] = {}  # classes of methods, whose docstrings have the paragraph on their use
+        self._defaults: dict[str, Any] = {}  # methods with their default settings, which are immutable
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all methods in the order of the table."""
@@ -105,15 +106,16 @@ class Registry:
         """Return the class of a method; an unknown name raises an InputError that lists similar names."""
         if isinstance(name, str) and "@" in name:
             name, _ = self.split_name(name)
+        if name in self._loaded:
+            return self._loaded[name]
         if name not in self._table:
             name = str(name)[:80]
             raise InputError("TO201", f"Unknown {self.kind}.", repr(name), self._hint_for_unknown_name(name))
         module, _, attribute = self._table[name].partition(":")
         method = getattr(importlib.import_module(module), attribute)
-        if name not in self._documented:
-            self._documented.add(name)
-            if call := call_by_name(method):
-                method.__doc__ = add_use_to_docstring(method.__doc__ or "", call, _settings_of_method(method))
+        if call := call_by_name(method):
+            method.__doc__ = add_use_to_docstring(method.__doc__ or "", call, _settings_of_method(method))
+        self._loaded[name] = method
         return method
 
     def classes(self) -> dict[str, str]:
@@ -162,6 +164,13 @@ class Registry:
         """Return whether the method has a setting of that name."""
         return setting in _settings_of_method(self.load(name))
 
+    def is_setting_of(self, name: object, setting: str) -> bool:
+        """Return whether this is the name of a method, and it has a setting of that name."""
+        method = self._loaded.get(name) if isinstance(name, str) else None
+        if method is None and name in self:
+            method = self.load(cast(str, name))
+        return method is not None and setting in _settings_of_method(method)
+
     def settings_of(self, name: str) -> tuple[str, ...]:
         """Return the names of the settings that the method of this name takes."""
         return _settings_of_method(self.load(name))
@@ -196,7 +205,12 @@ class Registry:
         return f"{name} is a setting of the {self.kind} {method!r}: ⟨{call}⟩."
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
-        """Create the method with its settings; an unknown setting raises an InputError that lists similar names."""
+        """Create the method with its settings; an unknown setting raises an InputError that lists similar names.
+
+        A method with its default settings is created once, because methods are immutable.
+        """
+        if not settings and name in self._defaults:
+            return self._defaults[name]
         method = self.load(name)
         if settings:
             self.check(name, settings)
@@ -206,9 +220,10 @@ class Registry:
                 problem, got = f"The {repeated[0]} is given twice.", f"{repeated[0]}={settings[repeated[0]]!r}"
                 raise InputError("TO205", problem, got, "Leave one of them out.")
             settings = {**settings, **setting_in_name}
-        if hasattr(method, "from_settings"):
-            return method.from_settings(name, **settings)
-        return method(**settings)
+        made = method.from_settings(name, **settings) if hasattr(method, "from_settings") else method(**settings)
+        if not settings:
+            self._defaults[name] = made
+        return made
 
 
 def trait_of_estimator(name: str, trait: str) -> bool:

@@ -48,7 +48,29 @@ class Result(JsonObject):
     """A result with notes: `repr` is one line, `str` and `summary` add the notes."""
 
     __slots__ = ()
+    number_fields: ClassVar[tuple[str, ...]] = ()  # fields that may be NaN; the interval is that of the first one
     notes: tuple[Note, ...]
+
+    def __post_init__(self) -> None:
+        """Remove the interval of an undefined value, and add a note on undefined numbers, unless one explains them."""
+        if not self.number_fields:
+            return
+        interval: Interval | None = getattr(self, "interval", None)
+        # NaN is the only value that is not equal to itself.
+        undefined = [name for name in self.number_fields if (x := getattr(self, name)) != x]
+        if interval is not None and (
+            self.number_fields[0] in undefined or math.isnan(interval.low) or math.isnan(interval.high)
+        ):
+            object.__setattr__(self, "interval", None)
+            undefined = undefined or ["interval"]
+        if not undefined:
+            return
+        if undefined == [self.number_fields[0]] and any(note.code in EXPLAINED_BY for note in self.notes):
+            return
+        names = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in undefined)
+        note = undefined_note(f"The {names} {'is' if len(undefined) == 1 else 'are'}")
+        if note not in self.notes:
+            object.__setattr__(self, "notes", (*self.notes, note))
 
     def describe(self) -> str:
         """Describe the result in words, without its notes."""
@@ -198,34 +220,9 @@ def one_row_frame(cells: Mapping[str, Any]) -> Any:
 EXPLAINED_BY = ("TN125", "TN217", "TN218", "TN268")  # notes that say that a value is undefined, and why
 
 
-def drop_undefined(result: Any, value_field: str, other_fields: tuple[str, ...] = ()) -> None:
-    """Remove the interval of an undefined value and add a note, unless one explains it; called for each new result.
-
-    `value_field` and `other_fields` are the names of the fields that may be NaN.
-    """
-    interval: Interval | None = getattr(result, "interval", None)
-    undefined_fields = [name for name in (value_field, *other_fields) if _is_nan(getattr(result, name))]
-    if interval is not None and (value_field in undefined_fields or _is_nan(interval.low) or _is_nan(interval.high)):
-        object.__setattr__(result, "interval", None)
-        undefined_fields = undefined_fields or ["interval"]
-    if not undefined_fields or (
-        undefined_fields == [value_field] and any(note.code in EXPLAINED_BY for note in result.notes)
-    ):
-        return
-    names = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in undefined_fields)
-    note = undefined_note(f"The {names} {'is' if len(undefined_fields) == 1 else 'are'}")
-    if note not in result.notes:
-        object.__setattr__(result, "notes", (*result.notes, note))
-
-
 def undefined_note(subject: str) -> Note:
     """Return the note on values that are NaN."""
     return Note("TN155", f"{subject} undefined on these rows (NaN); another note may give the reason.")
-
-
-def _is_nan(x: Any) -> bool:
-    """Return whether a value, which may be None, is NaN."""
-    return isinstance(x, float) and math.isnan(x)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -255,6 +252,7 @@ class Estimate(NumberResult):
     """
 
     json_schema: ClassVar[str] = "trueodds.estimate/1"
+    number_fields: ClassVar[tuple[str, ...]] = ("value", "noise_floor", "debiased")
     json_keys: ClassVar[tuple[str, ...]] = (
         "estimator", "lens", "value", "interval", "noise_floor", "debiased", "parts", "n", "settings", "notes",
     )  # fmt: skip
@@ -269,9 +267,6 @@ class Estimate(NumberResult):
     parts: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-
-    def __post_init__(self) -> None:
-        drop_undefined(self, "value", ("noise_floor", "debiased"))
 
     def frame(self) -> Any:
         """Return the estimate as a data frame of one row.
@@ -341,6 +336,7 @@ class Verdict(Result):
     """
 
     json_schema: ClassVar[str] = "trueodds.verdict/1"
+    number_fields: ClassVar[tuple[str, ...]] = ("pvalue", "statistic", "family_pvalue", "effect")
     json_keys: ClassVar[tuple[str, ...]] = (
         "test", "lens", "statistic", "pvalue", "min_pvalue", "family_pvalue", "effect", "parts", "n", "null",
         "settings", "notes",
@@ -358,9 +354,6 @@ class Verdict(Result):
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-
-    def __post_init__(self) -> None:
-        drop_undefined(self, "pvalue", ("statistic", "family_pvalue", "effect"))
 
     def __float__(self) -> float:
         """Raise TO207: `value` is the statistic, but a verdict is usually compared with a level by its p-value."""

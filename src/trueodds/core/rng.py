@@ -25,6 +25,11 @@ def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     return np.random.default_rng(check("rng", rng, _SEED_OR_GENERATOR, 0))
 
 
+def seed_of(rng: int | np.random.Generator, generator: np.random.Generator) -> int:
+    """Return the argument `rng` of a call if it is a seed; else draw one from `generator`, which was made from it."""
+    return int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+
+
 def stream_key(rng: np.random.Generator) -> int:
     """Draw a 63-bit key for counter-based random numbers from the generator."""
     return int(rng.integers(0, 2**63 - 1))

@@ -106,7 +106,10 @@ class Settings:
     def __new__(cls, *args: Any, **settings: Any) -> Self:
         """Create the object; a setting that it does not have raises TO202."""
         if args or settings:
-            check_constructor(cls, args, settings)
+            declared: Any = cls
+            names = tuple(declared_settings(declared))
+            if len(args) > len(names) or not settings.keys() <= set(names[len(args) :]):
+                check_constructor(cls, args, settings)
         return super().__new__(cls)
 
     @classmethod
@@ -125,11 +128,13 @@ class Settings:
         Raises InputError TO203 for a value that the annotation of its setting does not allow.
         """
         cls: Any = type(self)
-        for name, (hint, default) in declared_settings(cls).items():
+        for name, hint, default, read in _declared_readers(cls):
             value = getattr(self, name)
-            if value is default:
+            if value is default or (type(value) is type(default) in (int, float, str) and value == default):
                 continue
-            checked = check(name, value, hint, default)
+            allowed, checked = read(value)
+            if not allowed:
+                check(name, value, hint, default)
             if checked is not value:
                 object.__setattr__(self, name, checked)
 
@@ -142,6 +147,12 @@ def declared_settings(cls: Any) -> Mapping[str, tuple[Any, Any]]:
     except NameError:  # for a user's class with names that are imported only for type checking
         return {}
     return {field.name: (hints[field.name], field.default) for field in dataclasses.fields(cls) if field.init}
+
+
+@cache
+def _declared_readers(cls: Any) -> list[tuple[str, Any, Any, ValueReader]]:
+    """Return name, annotation, default, and reader of each setting."""
+    return [(name, hint, default, _find_reader(hint)) for name, (hint, default) in declared_settings(cls).items()]
 
 
 def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) -> Any:
@@ -194,7 +205,7 @@ def _suggest_value(name: str, value: Any, hint: Any, default: Any, words: Sequen
 
 def _percentage_to_fraction(value: Any) -> float | None:
     """Return the fraction that a percentage of 1 to 100 stands for; None for any other value."""
-    number = _to_python_number(value, is_integer=False)
+    _, number = _read_number(False, value)
     return number / 100 if number is not None and 1 < number <= 100 else None
 
 
@@ -229,7 +240,8 @@ def _make_reader(hint: Any) -> ValueReader:
     if hint is Any:
         return lambda value: (True, value)
     if origin in (typing.Union, types.UnionType):
-        return _read_any_of(tuple(_find_reader(arg) for arg in args))
+        read_any = _read_any_of(tuple(_find_reader(arg) for arg in args if arg is not type(None)))
+        return (lambda value: (True, None) if value is None else read_any(value)) if type(None) in args else read_any
     if origin is Annotated and CHECKED_BY_CLASS in args[1:]:
         return lambda value: (True, value)
     if origin is Annotated:
@@ -268,19 +280,36 @@ def _read_annotated(reader: ValueReader, constraints: tuple[Any, ...], value: An
     allowed, checked = reader(value)
     if not allowed and OR_SINGLE_VALUE in constraints:
         allowed, checked = reader((value,))
-    return allowed and all(_satisfies(constraint, checked) for constraint in constraints), checked
+    for constraint in constraints if allowed else ():  # any other constraint is no restriction
+        if isinstance(constraint, Range):
+            # Integers that float64 cannot represent are rejected, unless the range allows them.
+            is_exact = not isinstance(checked, int) or constraint.high < math.inf or abs(checked) <= MAX_EXACT_INTEGER
+            allowed = is_exact and checked in constraint
+        elif isinstance(constraint, OneOf):
+            allowed = checked in constraint.words
+        if not allowed:
+            break
+    return allowed, checked
 
 
 def _read_word(words: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
     """Read a value that must be one of the words of a `Literal`, which may also hold numbers."""
-    word = str(value) if isinstance(value, str) else _to_python_number(value, is_integer=True)
+    word = str(value) if isinstance(value, str) else _read_number(True, value)[1]
     return word is not None and word in words, word
 
 
 def _read_number(is_integer: bool, value: Any) -> tuple[bool, Any]:
-    """Read a Python or NumPy number, not a boolean."""
-    number = _to_python_number(value, is_integer=is_integer)
-    return number is not None, number
+    """Read a Python or NumPy number as a Python number; not a boolean, and no large integer where a float is needed."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral if is_integer else numbers.Real):
+        return False, None
+    if isinstance(value, numbers.Integral):
+        exact = int(value)
+        if is_integer or abs(exact) <= MAX_EXACT_INTEGER:
+            return True, exact
+    try:
+        return True, float(value) + 0.0  # −0.0 is 0.0
+    except OverflowError:
+        return False, None
 
 
 def _read_sequence(reader: ValueReader, values: Any) -> tuple[bool, Any]:
@@ -291,29 +320,6 @@ def _read_sequence(reader: ValueReader, values: Any) -> tuple[bool, Any]:
         return False, values
     results = [reader(value) for value in values]
     return all(allowed for allowed, _ in results), tuple(checked for _, checked in results)
-
-
-def _to_python_number(value: Any, *, is_integer: bool) -> int | float | None:
-    """Convert to a Python number; None for anything else and for large integers where a float is needed."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral if is_integer else numbers.Real):
-        return None
-    if isinstance(value, numbers.Integral):
-        exact = int(value)
-        if is_integer or abs(exact) <= MAX_EXACT_INTEGER:
-            return exact
-    try:
-        return float(value) + 0.0  # −0.0 is 0.0
-    except OverflowError:
-        return None
-
-
-def _satisfies(constraint: Any, value: Any) -> bool:
-    """Return whether a value satisfies a range or a set of words; any other constraint is no restriction."""
-    if isinstance(constraint, Range):
-        # Integers that float64 cannot represent are rejected, unless the range allows them.
-        is_exact = not isinstance(value, int) or constraint.high < math.inf or abs(value) <= MAX_EXACT_INTEGER
-        return is_exact and value in constraint
-    return not isinstance(constraint, OneOf) or value in constraint.words
 
 
 def _describe_hint(hint: Any) -> tuple[list[Any], list[str]]:

@@ -15,7 +15,7 @@ from trueodds.core.suggestions import list_names, resolve_synonym, suggest_setti
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Where an argument belongs that describes the rows, if it is passed to another function than the one that has it.
+# Where an argument that describes the rows belongs, if it is passed to a function that does not have it.
 _HINT_OF_ROW_ARGUMENT = {
     "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…), or read(path, weight=…).",
     "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…), or read(path, group=…); audit and"

@@ -45,9 +45,7 @@ def copied_row_notes(preds: Predictions) -> list[Note]:
     There is none if clusters are given, because rows of a cluster may be equal, or if frequency weights declare equal
     rows. Cost: about a millisecond for any number of rows if predictions are distinct.
     """
-    if preds.cluster is not None or preds.is_expanded:
-        return []
-    if not _has_equal_predictions(preds):
+    if preds.cluster is not None or preds.is_expanded or not _has_equal_predictions(preds):
         return []
     n_counted = preds.n if preds.weight is None else np.count_nonzero(preds.weight)
     for size in SAMPLE_SIZES:
@@ -73,18 +71,13 @@ def _has_equal_predictions(preds: Predictions) -> bool:
     p, rows = preds.p, _sample_rows(preds, N_SEARCHED if preds.n > MAX_SEARCHED else preds.n)
     for values in (p,) if p.ndim == 1 else (p[:, 0], p[:, -1], p):
         hashes = _hash_rows(values, rows)
-        repeated = _repeated_values(hashes)
+        ordered = np.sort(hashes)
+        repeated = ordered[1:][ordered[1:] == ordered[:-1]]  # each once less often than it occurs
         if len(repeated) < MIN_EQUAL:
             return False
         if len(repeated) < len(rows) // 8:  # with more, the selection takes longer than it saves
             rows = rows[np.isin(hashes, repeated)]
     return True
-
-
-def _repeated_values(x: Array) -> Array:
-    """Return the values of x (n,) that occur several times, each once less often than in x."""
-    x = np.sort(x)
-    return x[1:][x[1:] == x[:-1]]
 
 
 def _note(fact: str) -> Note:

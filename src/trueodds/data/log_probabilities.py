@@ -7,6 +7,7 @@ lose digits, but as the sum over the other classes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,6 +98,7 @@ def log_observed(preds: Predictions) -> Array:
     return logits[row_numbers, preds.y] - _logit_log_sums(preds)
 
 
+@dataclass(frozen=True, eq=False)
 class InducedProbabilities:
     """Complements and logarithms of the probabilities that a lens induces, with full relative precision.
 
@@ -110,8 +112,8 @@ class InducedProbabilities:
     (0.0, [1e-12])
     """
 
-    def __init__(self, preds: Predictions, outcome_codes: Callable[[], Array]) -> None:
-        self.preds, self.outcome_codes = preds, outcome_codes
+    preds: Predictions
+    outcome_codes: Callable[[], Array]
 
     @property
     def has_logs(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from trueodds.data.class_names import labels_are_positions
 from trueodds.data.copied_rows import copied_row_notes
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import largest_probabilities
-from trueodds.data.training_rows import training_row_notes
 
 # Minimum gain of accuracy, in addition to 2/√n: at most 0.03 % of 3,000 random models with 2 to 10 classes reached it.
 MIN_ACCURACY_GAIN = 0.25
@@ -44,6 +43,22 @@ MIN_EXCESS, MIN_DECREASE = 5, 2
 NEARLY_ZERO = 0.1
 MAX_CHANCE = 1e-6  # probability that by chance every group has a single class
 
+# Rows that a model or a calibrator was probably fitted to.
+MIN_FITTED_ROWS = 30
+MAX_PROBABILITIES = 2**20  # with more, a few fitted parameters do not matter
+# Numbers of probabilities, and at least of rows, from which accuracy and slope are estimated.
+FITTED_SAMPLE_SIZE, MIN_FITTED_SAMPLE_ROWS = 2**14, 1000
+# Largest score of level and slope, in standard deviations: both are smaller for one in 16,000 calibrated models.
+MAX_SCORE = 0.01
+MIN_DIFFERENT_PREDICTIONS = 10  # number of different predictions; with fewer, scores of exactly 0 are less rare
+# A model whose log odds are too small by the first factor, significantly by the last one, and that is right so often.
+# Forests reach these slopes on held-out rows of easy tasks, too (docs/level.md), so the note states both causes.
+MIN_SLOPE, MIN_SLOPE_OF_CLASSES, MIN_SLOPE_LIMIT = 4.0, 5.0, 2.0
+MIN_ACCURACY, MIN_EXCESS_OF_ACCURACY = 0.9, 0.05
+# Expected number of errors from which none is a sign: a calibrated model makes none with probability exp(−9.2) = 1e-4.
+MIN_EXPECTED_ERRORS = 9.2
+MIN_PROB = 1e-12  # inside of logarithms
+
 # Notes on data that make a recalibration pointless.
 IMPLAUSIBLE_DATA_CODES = ("TN108", "TN142", "TN149", "TN186", "TN187")
 
@@ -65,11 +80,17 @@ def plausibility_notes(preds: Predictions) -> list[Note]:
 
 
 def _check_plausibility(preds: Predictions) -> list[Note]:
-    notes = [*check_hard_labels(preds), *check_confidences(preds)]
+    is_certain = (preds.p[:1] == 0) | (preds.p[:1] == 1)
+    notes = check_hard_labels(preds) if is_certain.all() else []
+    if preds.kind == "confidence":
+        notes += check_confidences(preds)
     if not any(note.code == "TN108" for note in preds.notes):  # logits that are probabilities: nearly equal predictions
         # Both of the last notes can name the same cause.
         notes += [*check_class_order(preds), *(check_predicted_outcomes(preds) or training_row_notes(preds))]
-    return [*notes, *check_observed_classes(preds), *copied_row_notes(preds), *check_groups_by_outcome(preds)]
+    notes += [*check_observed_classes(preds), *copied_row_notes(preds)]
+    if preds.group and preds.cluster is None:  # rows of a cluster may have the same outcome
+        notes += check_groups_by_outcome(preds)
+    return notes
 
 
 def check_hard_labels(preds: Predictions) -> list[Note]:
@@ -90,40 +111,33 @@ def check_class_order(preds: Predictions) -> list[Note]:
     """Return a note if another order of the classes would raise accuracy significantly, and above one half."""
     if preds.kind != "classes" or preds.y is None or preds.n < MIN_ROWS:
         return []
-    step = preds.n // max(MIN_SAMPLE_ROWS, SAMPLE_SIZE // preds.k)
-    if step > 1 and _compare_class_orders(preds, slice(None, None, step), MIN_ACCURACY_GAIN / 2) is None:
+    k, step = preds.k, preds.n // max(MIN_SAMPLE_ROWS, SAMPLE_SIZE // preds.k)
+    sample = [(slice(None, None, step), MIN_ACCURACY_GAIN / 2)] if step > 1 else []
+    for rows, min_gain in [*sample, (slice(None), MIN_ACCURACY_GAIN + 2 / np.sqrt(preds.n))]:
+        _, predicted = largest_probabilities(preds.p[rows], of_size=preds.p.size)
+        w = None if preds.weight is None else preds.weight[rows]
+        label, predicted, weight = _count_pairs(preds.y[rows], predicted, w, k)
+        total_weight = weight.sum()
+        if total_weight <= 0:
+            return []
+        accuracy = float(weight[label == predicted].sum() / total_weight)
+        # The sum of the predicted classes' largest weights bounds the accuracy of any order, which usually avoids the
+        # search.
+        largest = np.zeros(k)
+        np.maximum.at(largest, predicted, weight)
+        if min(1.0, float(largest.sum() / total_weight)) - accuracy <= min_gain:
+            return []
+        order = np.array([1, 0]) if k == 2 else _best_order(label, predicted, weight, k)
+        reordered_accuracy = float(weight[label == order[predicted]].sum() / total_weight)
+        if reordered_accuracy - accuracy <= min_gain or reordered_accuracy <= 0.5:
+            return []
+    if not _is_better_on_other_rows(preds, accuracy):
         return []
-    accuracies = _compare_class_orders(preds, slice(None), MIN_ACCURACY_GAIN + 2 / np.sqrt(preds.n))
-    if accuracies is None or not _is_better_on_other_rows(preds, accuracies[0]):
-        return []
-    accuracy, reordered_accuracy = accuracies
     text = (
         f"With the classes in another order the accuracy would be {100 * reordered_accuracy:.1f} % instead of "
         f"{100 * accuracy:.1f} %: are the labels, or ⟨classes=⟩, in the order of the columns?"
     )
     return [Note("TN142", text)]
-
-
-def _compare_class_orders(preds: Predictions, rows: slice, min_gain: float) -> tuple[float, float] | None:
-    """Return the accuracy, also with the best order of the classes; None for a small gain or below one half."""
-    k, (_, predicted) = preds.k, largest_probabilities(preds.p[rows], of_size=preds.p.size)
-    assert preds.y is not None
-    w = None if preds.weight is None else preds.weight[rows]
-    label, predicted, weight = _count_pairs(preds.y[rows], predicted, w, k)
-    total_weight = weight.sum()
-    if total_weight <= 0:
-        return None
-    accuracy = float(weight[label == predicted].sum() / total_weight)
-    # The sum of the predicted classes' largest weights bounds the accuracy of any order, which usually avoids the
-    # search.
-    largest = np.zeros(k)
-    np.maximum.at(largest, predicted, weight)
-    if min(1.0, float(largest.sum() / total_weight)) - accuracy <= min_gain:
-        return None
-    order = np.array([1, 0]) if k == 2 else _best_order(label, predicted, weight, k)
-    reordered_accuracy = float(weight[label == order[predicted]].sum() / total_weight)
-    is_better_order = reordered_accuracy - accuracy > min_gain and reordered_accuracy > 0.5
-    return (accuracy, reordered_accuracy) if is_better_order else None
 
 
 def _is_better_on_other_rows(preds: Predictions, accuracy: float) -> bool:
@@ -241,26 +255,20 @@ def check_predicted_outcomes(preds: Predictions) -> list[Note]:
     """Return a note if the outcomes are probably predicted classes, because nearly all of them equal these."""
     if preds.kind != "classes" or preds.y is None or preds.n < MIN_EXPECTED_DIFFERENCES:
         return []
-    n_differences, n_rows, expected = 0, 0, 0.0
-    for p, y in _counted_blocks(preds):
-        n_differences += int((largest_probabilities(p, of_size=preds.p.size)[1] != y).sum())
+    p, y, block_rows = preds.p, preds.y, max(1, BLOCK_SIZE // preds.k)
+    if preds.weight is not None and not preds.weight.all():
+        p, y = p[preds.weight > 0], y[preds.weight > 0]
+    blocks = [slice(first, first + block_rows) for first in range(0, len(y), block_rows)]
+    n_differences, expected = 0, 0.0
+    for rows in blocks:
+        n_differences += int((largest_probabilities(p[rows], of_size=preds.p.size)[1] != y[rows]).sum())
         if n_differences > MAX_DIFFERENCES * preds.n:  # usually in one of the first blocks
             return []
-    for p, y in _counted_blocks(preds):
-        n_rows, p = n_rows + len(y), p.astype(np.float64)
-        sharpened = (np.stack([1 - p, p], axis=1) if p.ndim == 1 else p) ** UNDERCONFIDENCE
+    for rows in blocks:
+        block = p[rows].astype(np.float64)
+        sharpened = (np.stack([1 - block, block], axis=1) if p.ndim == 1 else block) ** UNDERCONFIDENCE
         expected += float((1 - sharpened.max(axis=1) / sharpened.sum(axis=1)).sum())
-    return predicted_outcome_notes(n_differences, n_rows, expected)
-
-
-def _counted_blocks(preds: Predictions) -> Iterator[tuple[Array, Array]]:
-    """Yield the probabilities and the labels of the rows of positive weight in blocks."""
-    assert preds.y is not None
-    block_rows = max(1, BLOCK_SIZE // preds.k)
-    for first in range(0, preds.n, block_rows):
-        rows = slice(first, first + block_rows)
-        p, y = preds.p[rows], preds.y[rows]
-        yield (p, y) if preds.weight is None else (p[preds.weight[rows] > 0], y[preds.weight[rows] > 0])
+    return predicted_outcome_notes(n_differences, len(y), expected)
 
 
 def predicted_outcome_notes(n_differences: int, n: int, expected: float) -> list[Note]:
@@ -285,11 +293,8 @@ def predicted_outcome_notes(n_differences: int, n: int, expected: float) -> list
 
 
 def check_groups_by_outcome(preds: Predictions) -> list[Note]:
-    """Return a note on group columns that were formed by the outcome: every group has one class, not by chance.
-
-    There is none if clusters are given, because rows of a cluster may have the same outcome.
-    """
-    if preds.y is None or preds.y.ndim > 1 or preds.cluster is not None:
+    """Return a note on group columns that were formed by the outcome: every group has one class, not by chance."""
+    if preds.y is None or preds.y.ndim > 1:
         return []
     names = [name for name, groups in preds.group.items() if _have_single_outcomes(groups, preds)]
     if not names:
@@ -320,8 +325,7 @@ def _have_single_outcomes(groups: Array, preds: Predictions) -> bool:
 
 def check_confidences(preds: Predictions) -> list[Note]:
     """Return a note if confidences are probably the probabilities of one class, and not of the predicted one."""
-    if preds.kind != "confidence" or preds.y is None:
-        return []
+    assert preds.y is not None
     is_low = (preds.p < 0.5) if preds.weight is None else (preds.p < 0.5) & (preds.weight > 0)
     return class_probability_notes(preds.p[is_low].astype(np.float64), preds.y[is_low], np.ones(int(is_low.sum())))
 
@@ -350,3 +354,100 @@ def class_probability_notes(low: Array, accuracy: Array, count: Array) -> list[N
         " Pass them as the probability with the true class as the label, or pass max(p, 1 − p) as the confidence."
     )
     return [Note("TN187", text)]
+
+
+def training_row_notes(preds: Predictions) -> list[Note]:
+    """Return a note if the predictions fit the outcomes better than those of new rows would.
+
+    Level and slope of a logistic regression without penalty, and of isotonic regression, are exact on the rows that
+    they were fitted to. A flexible classifier is nearly always right there, although its confidence is moderate.
+    """
+    is_recognized = any(note.code == "TN164" for note in preds.notes)  # rows of the fit of the calibrator
+    if preds.y is None or preds.kind == "multilabel" or preds.n < MIN_FITTED_ROWS or is_recognized:
+        return []
+    if _has_exact_level_and_slope(preds):
+        return [
+            training_row_note("Calibration-in-the-large is exactly 0 and the slope exactly 1, as on rows of the fit")
+        ]
+    step = max(1, preds.n // max(MIN_FITTED_SAMPLE_ROWS, FITTED_SAMPLE_SIZE // preds.k))
+    rows = slice(None, None, step)
+    p, y = preds.p[rows], preds.y[rows]
+    w = np.ones(len(y)) if preds.weight is None else preds.weight[rows]
+    if preds.kind == "confidence":
+        largest, is_correct = p, y
+    else:
+        largest, predicted = largest_probabilities(p, of_size=preds.p.size)
+        is_correct = predicted == y
+    confidence, accuracy = float(w @ largest / w.sum()), float(w @ is_correct / w.sum())
+    # Predictions that only miss the rows of a rare class, of which these have none, are no complete fit.
+    is_complete = accuracy > 1 - MIN_PROB and (preds.kind == "confidence" or len(np.unique(y)) > 1)
+    if is_complete and (1 - confidence) * _count_independent_rows(preds, w, rows) >= MIN_EXPECTED_ERRORS:
+        accuracy = 1.0
+    elif accuracy < max(MIN_ACCURACY, confidence + MIN_EXCESS_OF_ACCURACY) or not _has_steep_slope(p, y, w, preds.k):
+        return []
+    of_sample = "" if step == 1 else f" in a sample of {len(y):,} rows"
+    fact = (
+        f"Accuracy, {100 * accuracy:.1f} %, is far above the mean confidence, {100 * confidence:.1f} %{of_sample}, as"
+        " often on rows of the fit"
+    )
+    otherwise = " If it has not seen these, it is far too moderate: fit a calibrator by name, such as temperature."
+    return [training_row_note(fact, otherwise)]
+
+
+def training_row_note(fact: str, otherwise: str = "") -> Note:
+    """Return the note on a fact that suggests that a model or calibrator was fitted to these rows."""
+    return Note(
+        "TN163",
+        f"{fact}. If the model or a calibrator was fitted to these rows, no result holds for others: pass rows that it"
+        f" has not seen.{otherwise}",
+    )
+
+
+def _has_exact_level_and_slope(preds: Predictions) -> bool:
+    """Return whether mean prediction and event rate of every class, and the slope, agree far better than by chance."""
+    if preds.n * preds.k > MAX_PROBABILITIES:
+        return False
+    w = np.ones(preds.n) if preds.weight is None else preds.weight
+    p_first = preds.p if preds.p.ndim == 1 else preds.p[:, 0]
+    y = preds.y
+    assert y is not None
+    first = 1 if preds.p.ndim == 1 else 0
+    if not _is_tiny(w, (y == first) - p_first, p_first * (1 - p_first)):
+        return False
+    P, Y = preds.P.astype(np.float64), preds.Y
+    if not all(_is_tiny(w, Y[:, k] - P[:, k], P[:, k] * (1 - P[:, k])) for k in range(preds.k)):
+        return False
+    if len(np.unique(p_first)) < MIN_DIFFERENT_PREDICTIONS:
+        return False
+    scores, variances = _slope_scores(P, y, 1.0)
+    return _is_tiny(w, scores, variances)
+
+
+def _is_tiny(w: Array, scores: Array, variances: Array) -> bool:
+    """Return whether the weighted sum of the scores is tiny beside its standard deviation, from their variances."""
+    return bool(abs(w @ scores) <= MAX_SCORE * np.sqrt(w * w @ np.maximum(variances, 0)))
+
+
+def _slope_scores(P: Array, y: Array, slope: float) -> tuple[Array, Array]:
+    """Return the derivative of the log-likelihood of each row at a slope of the log-probabilities, and its variance."""
+    logs = np.log(np.maximum(P, MIN_PROB))
+    q = np.exp(slope * (logs - logs.max(axis=1, keepdims=True)))
+    q /= q.sum(axis=1, keepdims=True)
+    mean = (q * logs).sum(axis=1)
+    return logs[np.arange(len(y)), y] - mean, (q * logs * logs).sum(axis=1) - mean**2
+
+
+def _has_steep_slope(p: Array, y: Array, w: Array, k: int) -> bool:
+    """Return whether the slope is significantly above MIN_SLOPE_LIMIT, and above that of a model that is noted."""
+    p = p.astype(np.float64)
+    P = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+    scores, variances = _slope_scores(P, y, MIN_SLOPE_LIMIT)
+    min_slope = MIN_SLOPE if k == 2 else MIN_SLOPE_OF_CLASSES
+    is_low = w @ scores <= 2 * np.sqrt(w * w @ variances) or w @ _slope_scores(P, y, min_slope)[0] <= 0
+    return not is_low
+
+
+def _count_independent_rows(preds: Predictions, w: Array, rows: slice) -> float:
+    """Return the effective number of some rows with weights w, at most the number of their clusters."""
+    n_effective = float(w.sum() ** 2 / (w @ w))
+    return n_effective if preds.cluster is None else min(n_effective, len(np.unique(preds.cluster[rows])))

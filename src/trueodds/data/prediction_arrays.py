@@ -155,7 +155,7 @@ class PredictionArrays:
             if self.p.ndim == 1:
                 self.record_tied(int((self.p == 1 - self.p).sum()))
             else:
-                from trueodds.kernels.confidence import confidence_sums
+                from trueodds.kernels.row_statistics import confidence_sums
 
                 y = self.partial_y if self.labeled is None else None
                 y = np.zeros(self.n, dtype=np.int64) if y is None or y.ndim == 2 else y

@@ -267,6 +267,6 @@ def largest_probabilities(p: Array, *, of_size: int) -> tuple[Array, Array]:
         return np.maximum(first, second), (second > first).astype(np.int64)
     if of_size < MIN_COMPILED_SIZE:
         return p.max(axis=1), p.argmax(axis=1)
-    from trueodds.kernels.confidence import row_maxima
+    from trueodds.kernels.row_statistics import row_maxima
 
     return row_maxima(p)[:2]

@@ -89,7 +89,7 @@ class AdaptiveError(AverageError):
     partition: Partition | None = DEFAULT_RANGES
 
     def bin_sums(self, view: View) -> BinSums:
-        return RangeSums(self, view, self.cells(view))
+        return RangeSums(self, view)
 
     def partition_for(self, view: View) -> Partition:
         return self.partition or DEFAULT_RANGES

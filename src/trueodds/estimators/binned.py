@@ -12,7 +12,7 @@ import numpy as np
 
 from trueodds.binning.distance import Distance, as_distance, power_mean
 from trueodds.binning.partition import BIN_RULES, Partition
-from trueodds.binning.partition_by_name import HasPartition, default_partition
+from trueodds.binning.partition_by_name import HasPartition
 from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import Note
 from trueodds.core.settings import Count, Order
@@ -98,23 +98,16 @@ class BinnedError(HasPartition, Estimator):
 
     def bin_sums(self, view: View) -> BinSums:
         """The bins of this view with their sums."""
-        return BinSums(self, view, self.cells(view))
-
-    def cells(self, view: View) -> FittedPartition:
-        """The partition with its edges fixed for this view."""
-        partition = self.partition_for(view)
-        return view.cached(partition, lambda: partition.fit(view))
-
-    def partition_for(self, view: View) -> Partition:
-        """The partition of the settings, or the default for this view."""
-        return self.partition or default_partition(view)
+        return BinSums(self, view)
 
     def value(self, view: View) -> float:
         return self.bin_sums(view).value()
 
     def values(self, views: Sequence[View]) -> Array:
         """The errors of several views, computed in one pass for all classes if their bins are the same."""
-        columns = shared_classes(views) if len(views) > 1 and self.partition_for(views[0]).ignores_scores else None
+        if len(views) == 1:
+            return np.array([self.value(views[0])])
+        columns = shared_classes(views) if self.partition_for(views[0]).ignores_scores else None
         if columns is None:
             return super().values(views)
         classes, labels = columns
@@ -168,7 +161,7 @@ class BinnedError(HasPartition, Estimator):
         note_list = [small_bins_note(n_small, len(binned.n))] if n_small else []
         if np.isinf(self.order) and (binned.n < self.min_count).all():
             note_list.append(Note("TN107", f"No bin holds {self.min_count} rows, so the worst bin is undefined."))
-        return [*note_list, *single_bin_note(view, binned)]
+        return note_list if len(binned.w) > 1 else [*note_list, *single_bin_note(view, binned)]
 
 
 def small_bins_note(n_small: int, n_bins: int) -> Note:
@@ -192,17 +185,18 @@ def single_bin_note(view: View, binned: View) -> list[Note]:
 class BinSums(CellStatistic):
     """Sums per bin of one view, from which the error is computed for rows, tallies and draws."""
 
-    def __init__(self, error: BinnedError, view: View, cells: FittedPartition) -> None:
-        self.error, self.view, self.cells, self.size = error, view, cells, cells.size
+    def __init__(self, error: BinnedError, view: View) -> None:
+        partition = error.partition_for(view)
+        self.error, self.view = error, view
+        self.cells: FittedPartition = view.cached(partition, lambda: partition.fit(view))  # fixed for this view
+        self.size = self.cells.size
+        self.binned = view.binned(self.cells)  # one cell per occupied bin
         self.distance = as_distance(error.distance, error.order)
+        # Distance of predictions and observations: vectors (…, m) of a joint view, else single probabilities (…).
+        self.gap_of = self.distance.vector_distance if view.joint else self.distance.score_distance
         is_mean = error.order == 1 and self.distance.name == "tv"
         # Whether the error is the weighted mean of the absolute gaps of one score, or of the distances of joint cells.
         self.is_mean_gap, self.is_mean_total_variation = is_mean and not view.joint, is_mean and view.joint
-
-    @cached_property
-    def binned(self) -> View:
-        """The occupied bins as a view with one cell per bin."""
-        return self.view.binned(self.cells)
 
     @cached_property
     def index(self) -> Array:
@@ -232,9 +226,9 @@ class BinSums(CellStatistic):
         return float(self.distance.is_norm and has_all_bins)
 
     def value(self) -> float:
-        w, y, p = self.binned.w, self.binned.y, self.binned.p
-        gap, eligible = self.distance(p[None], y[None], self.view.joint), self.binned.n >= self.error.min_count
-        return float(self._average_gaps(w[None], gap, eligible)[0])
+        binned = self.binned
+        gap = self.gap_of(binned.p[None], binned.y[None])
+        return float(self._average_gaps(binned.w[None], gap, binned.n >= self.error.min_count)[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw, from its sums per bin. Bins without weight are ignored."""
@@ -251,7 +245,7 @@ class BinSums(CellStatistic):
         """Distance between mean prediction and event rate of each bin, (…, bins); 0 without weight."""
         with np.errstate(divide="ignore", invalid="ignore"):
             mass = w[..., None] if self.view.joint else w
-            gap = self.distance(wp / mass, wy / mass, self.view.joint)
+            gap = self.gap_of(wp / mass, wy / mass)
         return np.where(w > 0, gap, 0.0)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
@@ -261,7 +255,7 @@ class BinSums(CellStatistic):
         dw, dwp, dwy = draws
         with np.errstate(divide="ignore", invalid="ignore"):
             mass, dmass = (w[..., None], dw[..., None]) if self.view.joint else (w, dw)
-            gap = self.distance((dwp - dwy) / dmass, np.broadcast_to((wp - wy) / mass, dwp.shape), self.view.joint)
+            gap = self.gap_of((dwp - dwy) / dmass, np.broadcast_to((wp - wy) / mass, dwp.shape))
         return self._average_gaps(
             np.broadcast_to(w, dw.shape), np.where((w > 0) & (dw > 0), gap, 0.0), self.has_min_count
         )
@@ -437,7 +431,7 @@ class AverageError(BinnedError):
     name: ClassVar[str] = "average_ce"
 
     def bin_sums(self, view: View) -> BinSums:
-        return EqualWeightSums(self, view, self.cells(view))
+        return EqualWeightSums(self, view)
 
     def parts(self, view: View) -> dict[str, float]:
         """Overconfidence (mean prediction above the event rate) and underconfidence."""

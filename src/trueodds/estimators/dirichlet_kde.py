@@ -13,8 +13,12 @@ from scipy.special import gammaln
 from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder, Range
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.hashed_order import evenly_spaced_positions, hashed_order
-from trueodds.estimators._pairwise.similarity_kernels import complete_vectors, prediction_matrix
+from trueodds.estimators._pairwise.similarity_kernels import (
+    complete_vectors,
+    evenly_spaced_positions,
+    hashed_order,
+    prediction_matrix,
+)
 from trueodds.estimators.base import CellStatistic, Estimator, require_single_rows
 from trueodds.lenses.view import View
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from trueodds.binning.partition import lower_limit
+from trueodds.binning.partition import lowest_score
 from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.sorted_scores import sort_by_score, weighted_quantiles, weighted_std
 from trueodds.core.errors import InputError, Note
@@ -27,7 +27,7 @@ from trueodds.estimators._smoothing.kernel_density import (
 )
 from trueodds.estimators.base import require_one_score
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
-from trueodds.kernels.score_keys import find_scores
+from trueodds.kernels.sorting import find_scores
 from trueodds.lenses.effective_sample_size import effective_n
 from trueodds.lenses.view import View
 
@@ -107,7 +107,7 @@ class KernelDensityError(DistinctScoreError):
     def span(self, view: View) -> tuple[float, float]:
         """Interval that contains the scores of the view."""
         require_one_score(view, self.name)
-        low = lower_limit(view, self.range)
+        low = lowest_score(view, self.range)
         if not low:
             return 0.0, 1.0
         min_score = float(view.p[view.w > 0].min())

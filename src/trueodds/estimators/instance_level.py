@@ -12,7 +12,7 @@ from trueodds.binning.sorted_scores import group_starts, sort_by_score
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
-from trueodds.kernels.score_keys import find_scores
+from trueodds.kernels.sorting import find_scores
 from trueodds.lenses.view import View, count_views
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.estimators.distinct_scores import MAX_DISTINCT_SCORES, DistinctScoreError, DistinctScores, ScoreStatistic
-from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
+from trueodds.kernels.smoothing import SlidingWindows, mean_absolute_window_sum
 from trueodds.lenses.view import View
 
 MAX_HALVINGS = 30  # narrower intervals than 1e-9 could lower the sum by at most 1e-9

@@ -15,7 +15,7 @@ from trueodds.core.settings import FiniteOrder
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.kernel_density import KERNELS
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
-from trueodds.kernels.cell_moments import cell_moments
+from trueodds.kernels.smoothing import cell_moments
 from trueodds.lenses.effective_sample_size import effective_n
 from trueodds.lenses.view import View
 
@@ -84,7 +84,7 @@ class MixNMatchError(DistinctScoreError):
 
     @property
     def norm_power(self) -> float:  # type: ignore[override]
-        """Power of the norm, because no root is taken."""
+        """`order`: the value is the norm to this power, because no root is taken."""
         return float(self.order)
 
     def score_statistic(self, view: View) -> MixNMatchScores:
@@ -114,8 +114,8 @@ class MixNMatchError(DistinctScoreError):
         gap = np.abs(grid.s * density - np.clip(event_density, 0.0, density))
         if self.order != 1:
             gap = (gap / np.maximum(density, MIN_DENSITY / N_DRAW_CELLS)) ** self.order * density
-        mean_prediction = (w * grid.scores**self.order).sum(axis=-1)  # without events the error is the mean prediction
-        return np.where(event_weights.sum(axis=-1) > 0, _trapezoid(gap) / _trapezoid(density), mean_prediction)
+        moment = (w * grid.scores**self.order).sum(axis=-1)  # the error without events
+        return np.where(event_weights.sum(axis=-1) > 0, _trapezoid(gap) / _trapezoid(density), moment)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         return {"kernel": "triweight", "order": self.order, "draws": f"{N_DRAW_CELLS} cells"}

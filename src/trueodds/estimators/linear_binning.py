@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.binning.partition import BinRule, lower_limit
+from trueodds.binning.partition import BinRule, lowest_score
 from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.sorted_scores import sort_by_partition_value
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
-from trueodds.kernels.batch_binning import sum_linear_shares, upper_share
 from trueodds.kernels.bins import Bins, Closed
+from trueodds.kernels.smoothing import sum_linear_shares, upper_share
 from trueodds.lenses.effective_sample_size import effective_n, n_represented, unit_weight
 from trueodds.lenses.view import View
 
@@ -144,7 +144,7 @@ class LinearBinError(DistinctScoreError):
 
         With selections, the result has the edges of each selection, (selections or 1, bins + 1).
         """
-        low, k = lower_limit(view, self.range), self.n_bins(view)
+        low, k = lowest_score(view, self.range), self.n_bins(view)
         if self.base == "uniform":
             edges = np.asarray(low + np.arange(k + 1) / k * (1 - low))
             return edges if selections is None else edges[None]

@@ -63,7 +63,7 @@ class OutOfSampleGain(Mean):
             CALIBRATORS.make(self.calibrator, {})
 
     def expected_if_calibrated(self, view: View) -> float | None:
-        """0, because an outcome is independent of the fit that evaluates it, given the predictions."""
+        """0: given the predictions, an outcome is independent of the calibrator, which was fitted without its row."""
         return 0.0
 
     def calibrator_spec(self, view: View) -> CalibratorSpec:

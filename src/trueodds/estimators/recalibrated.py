@@ -24,10 +24,10 @@ from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.proper_scores import LogLoss
 from trueodds.lenses.lens_by_name import as_lens, default_lens
 from trueodds.lenses.view import View
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import require_rows
 
 
-def cross_fit(preds: Predictions, spec: CalibratorSpec, folds: int, rng: int) -> Predictions:
+def cross_fitted_predictions(preds: Predictions, spec: CalibratorSpec, folds: int, rng: int) -> Predictions:
     """Return the predictions, each recalibrated by a calibrator that was fitted to the other folds.
 
     Rows of one cluster are in one fold.
@@ -78,10 +78,10 @@ class RecalibratedMeasure(Estimator):
 
     def prepare(self, rows: Any) -> tuple[Estimator, Any]:
         """Return the estimator and the recalibrated predictions."""
-        if isinstance(rows, Tally):
-            raise InputError("TO403", f"{self.name} fits to some rows and recalibrates others.", "a tally", ROWS_REMEDY)
+        fix = "Pass the predictions, or recalibrate them with trueodds apply and tally the result."
+        preds = require_rows(rows, f"{self.name} fits to some rows and recalibrates others.", fix=fix)
         spec = self._calibrator_spec()
-        recalibrated = cross_fit(rows, spec, int(self.folds), int(self.rng))
+        recalibrated = cross_fitted_predictions(preds, spec, int(self.folds), int(self.rng))
         settings = (("calibrator", spec.name), ("folds", int(self.folds)), ("fold_seed", int(self.rng)))
         text = (
             f"{self.name}: {spec.name}, fitted to the other {int(self.folds) - 1} folds, recalibrated each row."
@@ -119,9 +119,6 @@ class RecalibratedMeasure(Estimator):
             return self.calibrator
         spec: CalibratorSpec = CALIBRATORS.make(self.calibrator, {})
         return spec
-
-
-ROWS_REMEDY = "Pass the predictions, or recalibrate them with trueodds apply and tally the result."
 
 
 class _ReportsRecalibration:

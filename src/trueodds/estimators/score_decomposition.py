@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import HasPartition, default_partition
+from trueodds.binning.partition_by_name import HasPartition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, check
 from trueodds.core.typing import Array
@@ -51,7 +51,7 @@ class DecomposableScore(HasPartition, ProperScore):
     def settings_used(self, view: View) -> dict[str, Any]:
         if self.decomposition is None:
             return {}
-        partition = self.partition or default_partition(view)
+        partition = self.partition_for(view)
         binned = self._cells(view)[1]
         return {
             "decomposition": self.decomposition,
@@ -73,18 +73,16 @@ class DecomposableScore(HasPartition, ProperScore):
             return [Note("TN127", text)] if n_single else []
         if not n_small:
             return []
-        first_term, second_term = (
-            ("reliability", "resolution") if self.decomposition == "murphy" else ("calibration", "resolution")
-        )
+        first_term = "reliability" if self.decomposition == "murphy" else "calibration"
         text = (
             f"{n_small:,} of {len(n):,} occupied bins {'contains' if n_small == 1 else 'contain'} fewer than 10 rows:"
-            f" {first_term} and {second_term} are biased upward."
+            f" {first_term} and resolution are biased upward."
         )
         return [Note("TN128", text)]
 
     def _cells(self, view: View) -> tuple[Array, View]:
         """The occupied cell of each row, (n,), and the view of these cells. Rows of weight 0 may have any cell."""
-        fitted_partition = (self.partition or default_partition(view)).fit(view)
+        fitted_partition = self.partition_for(view).fit(view)
         index = view.assign(fitted_partition)
         occupied = np.unique(index[view.w > 0])
         cell = np.minimum(np.searchsorted(occupied, index), len(occupied) - 1)

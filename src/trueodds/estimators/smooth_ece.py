@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
-from trueodds.kernels.cell_moments import cell_moments, residual_function
+from trueodds.kernels.smoothing import cell_moments, residual_function
 from trueodds.lenses.view import View
 
 MAX_SORTED_ROWS = 2**15  # maximum number of rows that are sorted; more are binned on a grid

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.settings import Order, check
 from trueodds.core.typing import Array
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
-from trueodds.kernels.monotonic_sweep import monotonic_sweep
+from trueodds.kernels.partitions import monotonic_sweep
 from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View
 

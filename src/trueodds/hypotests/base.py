@@ -61,6 +61,18 @@ class HypothesisTest(Settings):
         """Test the cells of a tally; tests that require rows raise InputError."""
         raise InputError("TO403", f"The test {self.name} requires the rows.", "a tally", "Use ⟨mode='exact'⟩.")
 
+    def run(
+        self,
+        data: Predictions | Tally,
+        lenses: Sequence[Lens],
+        rng: np.random.Generator,
+        progress: FractionProgress | None = None,
+    ) -> Verdict:
+        """Test rows, or the cells of a tally."""
+        if isinstance(data, Tally):
+            return self.from_tally(data, lenses, rng)
+        return self(data, lenses, rng, progress)
+
     def error_estimator(self) -> Estimator | None:
         """The error, in probability units, that is compared with an equivalence margin; None if the test has none."""
         return None

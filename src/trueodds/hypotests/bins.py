@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import HasPartition, default_partition
+from trueodds.binning.partition_by_name import HasPartition
 from trueodds.core.errors import InputError, Note
+from trueodds.core.holm import holm
 from trueodds.core.typing import Array
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins, FittedPartition
-from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.pvalues import CountTails, VectorTails, pvalue
 
@@ -123,7 +123,7 @@ class BinByBin(HasPartition, ViewTest):
             notes.append(Note("TN223", text))
         names, strongest = _bin_names(fitted_bins, tails.bin_index), order[0]
         parts = {names[b]: {key: float(x[b]) for key, x in table.items()} for b in np.sort(order[:MAX_LISTED_BINS])}
-        partition = self.partition or default_partition(view)
+        partition = self.partition_for(view)
         settings = {"partition": str(partition), "occupied_bins": len(order), "smallest_bin": int(binned.n.min())}
         return ViewResult(
             statistic=float(table["statistic"][strongest]),
@@ -157,7 +157,7 @@ class BinByBin(HasPartition, ViewTest):
 
     def _null_tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
         """The bins of the view, and the null distribution of the outcomes in them."""
-        partition = self.partition or default_partition(view)
+        partition = self.partition_for(view)
         fitted_bins = view.cached(partition, lambda: partition.fit(view))
         if view.joint and (n_elements := fitted_bins.size * view.p.shape[1] ** 2) > MAX_COVARIANCE_ELEMENTS:
             raise InputError(

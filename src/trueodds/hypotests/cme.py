@@ -18,12 +18,13 @@ from trueodds.core.settings import BinCount
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, as_float_array
 from trueodds.estimators._pairwise import similarity_kernels
-from trueodds.estimators._pairwise.hashed_order import hashed_order, positions_by_weight
 from trueodds.estimators._pairwise.similarity_kernels import (
     Bandwidth,
     KernelName,
     Similarity,
     SimilarityKernel,
+    hashed_order,
+    positions_by_weight,
     prediction_matrix,
 )
 from trueodds.estimators.base import CellStatistic

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.holm import holm
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples
@@ -20,17 +21,17 @@ from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest, independence_notes
 from trueodds.hypotests.multiple_testing import family_pvalue, insufficient_draws_notes
 from trueodds.hypotests.null_draws import draw_null_statistics, min_cluster_pvalue, prepare_votes
-from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import notes_on_edges
+from trueodds.resampling.evaluate import evaluate
+from trueodds.resampling.label_draws import AllLabelings
 from trueodds.resampling.null_distribution import (
     DRAWN_LABELS_TEXT,
     SIGN_FLIPS_TEXT,
-    enumerate_labelings,
+    can_draw_by_bin,
     null_description,
 )
-from trueodds.resampling.null_draws_by_bin import can_draw_by_bin
 from trueodds.resampling.pvalues import exact_pvalues, pvalue
 from trueodds.resampling.tally_estimand import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally
@@ -357,7 +358,8 @@ def _parts(
 
 def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
     """Verdict from the statistics of all possible labelings: the p-value is exact and has no lower limit."""
-    values, probabilities = enumerate_labelings(preds, estimands)
+    labelings = AllLabelings(preds)
+    values, probabilities = evaluate(estimands, labelings), labelings.probabilities
     lens_results = [
         _exact_lens_result(estimand, estimand_values, probabilities)
         for estimand, estimand_values in zip(estimands, values, strict=True)

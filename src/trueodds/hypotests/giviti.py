@@ -24,9 +24,9 @@ from trueodds.lenses.view import View
 
 MAX_DEGREE = 10  # largest allowed degree
 
-# Minimum effective number of fair coin tosses, and the largest rejection rate in percent below it. Of 2,000 calibrated
-# data sets each from eight designs (logit-normal, beta, rare, sharp; n = 40 to 3000), 7 % or fewer were rejected at 5 %
-# above this minimum, and 2.3 % at 1 %.
+# Minimum effective number of outcomes of probability 1/2 (see `LogitPolynomials`), and the largest rejection rate in
+# percent below it. Of 2,000 calibrated data sets each from eight designs (logit-normal, beta, rare, sharp; n = 40 to
+# 3000), 7 % or fewer were rejected at 5 % above this minimum, and 2.3 % at 1 %.
 MIN_EFFECTIVE_N_AND_ERROR_PERCENT = {"likelihood-ratio": (2, 23), "score": (8, 9)}
 
 
@@ -164,7 +164,7 @@ class GiViTI(ViewTest):
         )
 
     def cell_statistic(self, view: View) -> CellFunction:
-        """−log p of the degree that each draw selects, as a function of the outcomes of all rows."""
+        """−log p-value of each draw, given the degree that it selects, as a function of the outcomes of all rows."""
         logits = Logits.from_view(view, self.min_prob, self.name)
         powers = LogitPolynomials.from_logits(logits, self.max_degree)
         start = min(self.start_degree, powers.degree)
@@ -193,6 +193,7 @@ class GiViTI(ViewTest):
         return tuple(notes)
 
     def _asymptotic_warnings(self, curve: CalibrationCurve) -> tuple[str, ...]:
+        # Coefficients 0 to start_degree + 1 decide the first step of the selection.
         tosses = curve.powers.n_coin_tosses[: self.start_degree + 2].min()
         min_tosses, max_error_percent = MIN_EFFECTIVE_N_AND_ERROR_PERCENT[self._form_used]
         reasons = []

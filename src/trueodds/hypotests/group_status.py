@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -51,7 +52,7 @@ from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
 from trueodds.resampling.estimate import estimate_error
 from trueodds.resampling.intervals.closed_form import normal_interval, t_interval
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, require_rows
 
 MAX_NAMED_GROUPS = 5  # maximum number of subgroups named in a note
 
@@ -135,27 +136,26 @@ def crossing_order(n_columns: int, crossings: Any, min_effect: Any) -> int:
 
 def check_has_groups(data: Predictions | Tally) -> Predictions:
     """Return the rows; raise TO403 for a tally, and TO409 for predictions without a group column."""
-    if isinstance(data, Tally):
-        fix = "Pass the predictions from which the tally was made."
-        raise InputError("TO403", "The joint test of subgroups needs the rows.", "a tally", fix)
-    if not data.group:
+    preds: Predictions = require_rows(data, "The joint test of subgroups needs the rows.")
+    if not preds.group:
         fix = "Pass Predictions(y, p, group={'sex': sex})."
-        raise InputError("TO409", "The predictions have no group column.", repr(data), fix)
-    return data
+        raise InputError("TO409", "The predictions have no group column.", repr(preds), fix)
+    return preds
 
 
 def analyze_groups(
     error_settings: group_gaps.GroupErrors,
     all_rows: Predictions,
     rows: Predictions,
+    *,
     crossings: bool | int,
     max_groups: int | None,
     min_effect: float,
-    against: str | None,
     resamples: int | None,
     rng: np.random.Generator,
     progress: Callable[[float, str], None],
-    call_settings: Mapping[str, Any],
+    against: str | None = None,
+    call_settings: Mapping[str, Any] = MappingProxyType({}),
     data_notes: Sequence[Note] = (),
     between: str | None = None,
 ) -> ByGroup:

@@ -24,17 +24,14 @@ from trueodds.estimators.base import Estimator
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.hypotests.base import independence_notes
 from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, JointDraws
-from trueodds.hypotests.null_draws import MAX_LABELS, prepare_votes
+from trueodds.hypotests.null_draws import MAX_LABELS, draw_null_statistics, prepare_votes
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, MAX_RESAMPLES, required_resamples
 from trueodds.lenses.base import Lens
 from trueodds.lenses.subgroups import Subgroup, rows_of_groups
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, select_rows
 from trueodds.resampling.null_distribution import (
-    cluster_correlation,
-    draws_correlated_labels,
     null_description,
-    null_draws,
 )
 from trueodds.resampling.pvalues import pvalue
 
@@ -128,17 +125,9 @@ def joint_group_pvalues(
             f"{labeled.k} labels through {lens}",
             "Use one label: ⟨lens='class:NAME'⟩.",
         )
-    draws_by_null = [null_draws(labeled, estimands.all_estimands, resamples, rng, progress=progress)]
-    if draws_correlated_labels(labeled):
-        draws_by_null.append(
-            null_draws(
-                labeled,
-                estimands.all_estimands,
-                resamples,
-                rng,
-                cluster_share=cluster_correlation(labeled, estimands.estimands),
-            )
-        )
+    draws_by_null = draw_null_statistics(
+        labeled, estimands.all_estimands, "labels", resamples, rng, progress, correlated=estimands.estimands
+    )
     return group_pvalues_from_draws(labeled, estimands, draws_by_null, alpha, notes, n_untested, min_alpha)
 
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.holm import holm
 from trueodds.core.results import DECISION_LEVEL
 from trueodds.core.typing import Array
-from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.pvalues import TIE_TOLERANCE, divide_by_largest, pvalue
 

@@ -33,11 +33,13 @@ def draw_null_statistics(
     rng: np.random.Generator,
     progress: FractionProgress | None,
     family_pvalue: Callable[[Sequence[Array]], float] | None = None,
+    correlated: Sequence[Estimand] | None = None,
 ) -> list[list[Array]]:
     """Return the draws (views, draws, …) of each estimand, for each null distribution.
 
     With clusters, or several votes per row, there are two null distributions: sign flips, and labels redrawn with the
-    estimated correlation within clusters, or of the votes of a row. Otherwise there is one, that of `redraw`.
+    correlation within clusters, or of the votes of a row, that is estimated from the estimands `correlated`, by default
+    all. Otherwise there is one null distribution, that of `redraw`.
     `family_pvalue` computes the p-value of a test from the draws of all estimands. If its largest value over the null
     distributions is borderline, more than `resamples` draws are made; without `family_pvalue` their number is fixed.
     It is also fixed for drawn rows, because every draw then finds all cells again.
@@ -46,7 +48,9 @@ def draw_null_statistics(
     if redraw == "labels" and draws_correlated_labels(preds):
         # In a bin without any observed event all residuals −p are small, so sign flips underestimate the variance.
         # Redrawn labels include the events that could have been observed there.
-        samplers.append(functools.partial(null_draws, cluster_share=cluster_correlation(preds, estimands)))
+        samplers.append(
+            functools.partial(null_draws, cluster_share=cluster_correlation(preds, correlated or estimands))
+        )
     draws_by_null = [sampler(preds, estimands, resamples, rng, progress=progress) for sampler in samplers]
     n_more_draws = min(MAX_RESAMPLES, MAX_LABELS // max(1, preds.n)) - resamples
     if family_pvalue is None or n_more_draws <= 0 or redraw == "both":

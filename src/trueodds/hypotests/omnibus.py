@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import chdtrc, log_ndtr, ndtri
 
+from trueodds.core.holm import holm
 from trueodds.core.settings import Resamples
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
@@ -29,7 +30,6 @@ from trueodds.hypotests.omnibus_components import (
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels import map_columns, map_items
-from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue

@@ -15,7 +15,7 @@ import numpy as np
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.core.typing import Array
 from trueodds.kernels import map_items
-from trueodds.kernels.variance_splits import nested_cells, nested_squares
+from trueodds.kernels.partitions import nested_cells, nested_squares
 from trueodds.lenses.view import View, has_vote_shares
 
 
@@ -33,12 +33,15 @@ class Component:
 MAX_CELLS = 256  # maximum number of equal-mass cells of a binary view
 MAX_TOTAL_CELLS = 2**12  # number of cells of all classes together, unless the finest scale has more nodes per class
 NODE_COUNTS = (2, 4, 8, 16, 32, 64)  # numbers of nodes in which residuals are squared
+# The weights of the components add up to 1. The last axis of their statistics has this order.
 BINARY_COMPONENTS = (
     Component("level", 0.2),
     Component("slope", 0.2),
     Component("level and slope", 0.2, df=2),
     *(Component(f"squares in {m} nodes", 0.4 / len(NODE_COUNTS), df=m, is_centered=True) for m in NODE_COUNTS),
 )
+
+N_LINEAR = len(BINARY_COMPONENTS) - len(NODE_COUNTS)  # components that are no squares in nodes
 
 MIN_VARIANCE = 1e-100  # replaces a variance of 0, so that statistics of impossible outcomes are large and finite
 MIN_NODE_VARIANCE = 1e-12  # lower limit of the variance of a node, relative to the total variance
@@ -123,7 +126,8 @@ class BinaryCells:
         statistics = np.full((*level.shape, len(BINARY_COMPONENTS)), np.nan)
         statistics[..., 0], statistics[..., 1], statistics[..., 2] = level, slope, level**2 + centered**2
         squares = self.nodes.squares(residual[..., None], self.precision)
-        statistics[..., 3 : 3 + squares.shape[-1]] = squares - (wy @ self.diagonal_slope + self.diagonal_constant)
+        squares = squares - (wy @ self.diagonal_slope + self.diagonal_constant)
+        statistics[..., N_LINEAR : N_LINEAR + squares.shape[-1]] = squares
         return statistics
 
 
@@ -204,11 +208,12 @@ def _run_starts(values: Array) -> Array:
 
 MAX_LEAF_OUTCOMES = 2**14  # maximum number of leaves times classes
 MIN_CLASS_SHARE = 1e-3  # lower limit of the variance share of a class among K, times K
-VECTOR_SCALES = {4: 0.1, 8: 0.1, 16: 0.15, 64: 0.07, 256: 0.03}  # weights of squared residuals by number of nodes
+# Weights in the harmonic mean of the p-values of squared residuals, by number of nodes.
+VECTOR_NODE_WEIGHTS = {4: 0.1, 8: 0.1, 16: 0.15, 64: 0.07, 256: 0.03}
 
 
 def vector_components(n_classes: int) -> tuple[Component, ...]:
-    """The component statistics for probability vectors of `n_classes` classes."""
+    """The component statistics for probability vectors of `n_classes` classes, in the order of the last axis."""
     return (
         Component("temperature", 0.2),
         Component("largest level", 0.08, n_maximum=n_classes),
@@ -217,7 +222,7 @@ def vector_components(n_classes: int) -> tuple[Component, ...]:
         Component("slopes", 0.1, df=n_classes),
         *(
             Component(f"squares in {m} nodes", weight, df=m * (n_classes - 1), is_centered=True)
-            for m, weight in VECTOR_SCALES.items()
+            for m, weight in VECTOR_NODE_WEIGHTS.items()
         ),
     )
 
@@ -235,7 +240,7 @@ class VectorLeaves:
         Coefficients in the level of each class.
     slope : ndarray of shape (leaves, K)
         Coefficients in the slope of each class: centered mean log odds of the leaf.
-    scale : ndarray of shape (K,)
+    class_weights : ndarray of shape (K,)
         Weights of the squares of each class.
     per_outcome, without_outcome : ndarray of shape (leaves · K,), float
         The diagonal terms of the squares add up to `without_outcome` + Σwy · `per_outcome`.
@@ -259,20 +264,20 @@ class VectorLeaves:
         slope -= (slope * variance).sum(axis=0) / total
         self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), MIN_VARIANCE))
         self.level = 1 / np.sqrt(total)
-        self.scale = 1 / np.maximum(total / total.sum(), MIN_CLASS_SHARE / k)
+        self.class_weights = 1 / np.maximum(total / total.sum(), MIN_CLASS_SHARE / k)
         if has_vote_shares(view):
             self.per_outcome = np.zeros(self.size * k)
-            self.without_outcome = float((ww[:, None] * (view.y - P) ** 2 @ self.scale).sum())
+            self.without_outcome = float((ww[:, None] * (view.y - P) ** 2 @ self.class_weights).sum())
         else:
-            self.per_outcome = (per_outcome / mass[:, None] * self.scale).ravel()
-            self.without_outcome = float((without_outcome * self.scale).sum())
+            self.per_outcome = (per_outcome / mass[:, None] * self.class_weights).ravel()
+            self.without_outcome = float((without_outcome * self.class_weights).sum())
         starts = []
-        for m in VECTOR_SCALES:
+        for m in VECTOR_NODE_WEIGHTS:
             if m > 2**depth // 2 or m > self.size:
                 break
             starts.append(_run_starts(occupied // (2**depth // m)))
         self.nodes = Nodes(starts, self.size)
-        self.node_weights = np.broadcast_to(self.scale, (len(starts), self.size, k))
+        self.node_weights = np.broadcast_to(self.class_weights, (len(starts), self.size, k))
         self.index = self.index.astype(np.int32)
 
     def _sums_of_class(self, p: Array, w: Array, ww: Array, mass: Array) -> tuple[Array, ...]:
@@ -320,7 +325,7 @@ class VectorLeaves:
         diagonal = wy.reshape((*wy.shape[:-2], -1)) @ self.per_outcome + self.without_outcome
         squares = self.nodes.squares(residual, self.node_weights) - diagonal[..., None]
         m = len(linear_and_quadratic)
-        statistics = np.full((*level.shape[:-1], m + len(VECTOR_SCALES)), np.nan)
+        statistics = np.full((*level.shape[:-1], m + len(VECTOR_NODE_WEIGHTS)), np.nan)
         statistics[..., :m] = np.stack(linear_and_quadratic, axis=-1)
         statistics[..., m : m + squares.shape[-1]] = squares
         return statistics

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.holm import holm
 from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples, check
 from trueodds.core.typing import Array
@@ -31,7 +32,6 @@ from trueodds.hypotests.null_draws import (
     prepare_votes,
 )
 from trueodds.hypotests.view_statistic import StatisticEstimator, ViewResult
-from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand

@@ -14,6 +14,7 @@ from trueodds.binning.partition import Partition
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
+from trueodds.core.holm import holm
 from trueodds.core.settings import BinCount, Positive
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import RowCells, divide_or_zero
@@ -22,7 +23,6 @@ from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins
-from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.pvalues import pvalue
 

@@ -76,13 +76,13 @@ class Lens(Settings):
         self.check(preds)
         # Independent labels are binary, and for bare confidence the number of classes is unknown.
         classes = {"multilabel": 2, "confidence": 0}.get(preds.kind, preds.k)
-        has_weights = preds.weight is not None or preds.known is not None
+        has_weights = preds.weight is not None or (preds.kind == "multilabel" and preds.known is not None)
         rows_of_views = None if preds.y is None or has_weights else self.unweighted_rows(preds, preds.y)
         names = self.view_names(preds)
         sources = [self.complement_source(preds, i) for i in range(len(names))]
         if rows_of_views is not None:
             return tuple(
-                View.from_rows(rows, name=name, classes=classes, exact=source)
+                View(rows=rows, name=name, classes=classes, exact=source)
                 for name, rows, source in zip(names, rows_of_views, sources, strict=True)
             )
         return tuple(

@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Integer
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.confidence import row_maxima
+from trueodds.kernels.row_statistics import row_maxima
 from trueodds.lenses.base import Lens, OutcomeCodes, event_codes
 from trueodds.lenses.row_sources import LargestProbability, RowSource, ViewColumn
 from trueodds.lenses.view import View

@@ -11,16 +11,16 @@ from typing import Protocol
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import score_keys
-from trueodds.kernels.bin_sums import bin_sums_by_label, class_bin_sums
-from trueodds.kernels.cell_moments import cell_moments, residual_function
-from trueodds.kernels.confidence import (
+from trueodds.kernels import sorting
+from trueodds.kernels.bins import bin_sums_by_label, class_bin_sums
+from trueodds.kernels.row_statistics import (
     confidence_and_correctness,
     confidence_keys,
     confidence_moments,
     confidence_sums,
     row_maxima,
 )
+from trueodds.kernels.smoothing import cell_moments, residual_function
 
 SAMPLE_SIZE = 1 << 13  # number of scores of a sample, such as to see whether they are rounded
 
@@ -48,7 +48,7 @@ class RowSource(Protocol):
         ...
 
     def sort_keys(self) -> Array:
-        """Probability and outcome as one sortable number (see `score_keys.encode_rows`)."""
+        """Probability and outcome as one sortable number (see `sorting.encode_rows`)."""
         ...
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
@@ -122,7 +122,7 @@ class ViewColumn:
         return np.asarray(self.y == self.label)
 
     def sort_keys(self) -> Array:
-        encoded = score_keys.encode_rows(self.p, self.events())
+        encoded = sorting.encode_rows(self.p, self.events())
         assert encoded is not None
         return encoded
 

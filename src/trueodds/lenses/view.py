@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from trueodds.core.typing import Array
 from trueodds.data.weights import unit_weights
-from trueodds.kernels.bin_sums import weighted_bin_sums
-from trueodds.kernels.bins import Bins, FittedPartition, find_bins, sums_by_cell
+from trueodds.kernels.bins import Bins, FittedPartition, find_bins, sums_by_cell, weighted_bin_sums
 from trueodds.lenses.row_sources import ExactProbabilities, RowSource, outcome_logs
 
 T = TypeVar("T")
@@ -41,8 +40,9 @@ class View:
         Further sums of cells of many rows by name (see `SUMS`), (n,) each, or a function that returns them.
     partition_values : array_like, (n,) or (n, m), optional
         Values by which a partition assigns cells to bins. The default is `p`.
-    name, classes, votes, bin_index, exact : optional
-        Name; number of classes (0 if unknown); votes per row; bin numbers; source of complements and logarithms.
+    name, classes, votes, bin_index, exact, rows : optional
+        Name; number of classes (0 if unknown); votes per row; of a pooled view, the number of each cell in its
+        partition; source of complements and logarithms; source of `p` and `y` of unweighted rows, instead of these.
 
     Examples
     --------
@@ -51,73 +51,94 @@ class View:
     (2, 0.85)
     """
 
-    __slots__ = (
-        "_cache", "_n", "_p", "_partition_values", "_sums", "_w", "_y",
-        "bin_index", "classes", "exact", "name", "rows", "votes",
-    )  # fmt: skip
-
-    exact: ExactProbabilities | None  # source of complements and logarithms; None if only p is known
-    rows: RowSource | None  # source of columns that have not been read yet
-    bin_index: Array | None  # (n,) of a pooled view: the number of each cell in its partition
-    votes: Array | None  # (n,) number of votes of each row, if known
-
     def __init__(
-        self, p: ArrayLike, y: ArrayLike, w: ArrayLike | None = None, *, n: ArrayLike | None = None,
-        sums: _Sums | Callable[[], _Sums] | None = None,
+        self, p: ArrayLike | None = None, y: ArrayLike | None = None, w: ArrayLike | None = None, *,
+        n: ArrayLike | None = None, sums: _Sums | Callable[[], _Sums] | None = None,
         partition_values: ArrayLike | None = None, name: str = "", classes: int = 2, votes: ArrayLike | None = None,
-        bin_index: Array | None = None, exact: ExactProbabilities | None = None,
+        bin_index: Array | None = None, exact: ExactProbabilities | None = None, rows: RowSource | None = None,
     ) -> None:  # fmt: skip
-        self._p: Array | None = np.asarray(p)
-        if self._p.dtype.kind != "f":
-            self._p = self._p.astype(np.float64)
-        y = np.asarray(y)
-        self._y: Array | None = y if y.dtype == bool else y.astype(np.float64, copy=False)
-        self._w: Array | None = None if w is None else np.asarray(w, dtype=np.float64)
-        self._n: Array | None = None if n is None else np.asarray(n, dtype=np.float64)
+        self.name, self.classes = name, classes
+        self.votes: Array | None = None if votes is None else np.asarray(votes)
+        self.bin_index, self.exact, self.rows = bin_index, exact, rows
+        self.joint = False  # whether `p` and `y` are vectors
+        if rows is None:
+            self.p = np.asarray(p)
+            if self.p.dtype.kind != "f":
+                self.p = self.p.astype(np.float64)
+            self.joint = self.p.ndim == 2
+            y = np.asarray(y)
+            self._bool_outcomes = y if y.dtype == bool else None
+            if y.dtype != bool:
+                self.y = y.astype(np.float64, copy=False)
+        # Whether all cells are rows of weight 1, with no further sums.
+        self.is_unweighted = w is None and n is None and sums is None
+        if self.is_unweighted:
+            self.n_rows = len(self.p) if rows is None else rows.n
+            self.total = float(self.n_rows)
+        # The columns that are not derived from others.
+        self._given: dict[str, Any] = {}
+        if w is not None:
+            self.w = self._given["w"] = np.asarray(w, dtype=np.float64)
+        if n is not None:
+            self.n = self._given["n"] = np.asarray(n, dtype=np.float64)
+        if partition_values is not None:
+            self.partition_values = self._given["partition_values"] = np.asarray(partition_values)
+        self.is_rows = sums is None  # whether every cell is a single row, so that row-wise statistics are available
         self._sums = sums
-        self._partition_values: Array | None = None if partition_values is None else np.asarray(partition_values)
-        self.votes = None if votes is None else np.asarray(votes)
-        self.name, self.classes = name, classes  # K of the predictions; 0 if unknown
-        self.rows, self.bin_index, self.exact = None, bin_index, exact
         self._cache: dict[object, Any] = {}
 
-    @classmethod
-    def from_rows(
-        cls, rows: RowSource, *, name: str = "", classes: int = 2, exact: ExactProbabilities | None = None
-    ) -> View:
-        """Create the binary view of these rows. Columns are computed when they are first read.
-
-        Parameters
-        ----------
-        rows : RowSource
-            Source of probabilities and outcomes.
-        name, classes, exact : str, int, ExactProbabilities
-            As for the class.
-
-        Returns
-        -------
-        View
-            The view, without weights.
-        """
-        view = cls.__new__(cls)
-        view._p = view._y = view._w = view._n = view._partition_values = view._sums = view.votes = view.bin_index = None
-        view.rows, view.name, view.classes, view.exact, view._cache = rows, name, classes, exact, {}
-        return view
-
-    @property
+    @cached_property
     def p(self) -> Array:
         """Predicted probabilities: (n,) in [0, 1], or (n, m) with rows on the simplex."""
-        if self._p is None:
-            assert self.rows is not None
-            self._p = self.rows.probabilities()
-        return self._p
+        assert self.rows is not None
+        return self.rows.probabilities()
 
-    @property
+    @cached_property
     def y(self) -> Array:
         """Observed outcomes in the shape of `p`, float64."""
-        if self._y is None or self._y.dtype != np.float64:
-            self._y = self.outcomes.astype(np.float64)
-        return self._y
+        return self.outcomes.astype(np.float64)
+
+    @property
+    def outcomes(self) -> Array:
+        """Observed outcomes for a single use, as bool if possible, which needs an eighth of the memory of `y`."""
+        if "y" in self.__dict__:
+            return self.y
+        return cast(Array, self._bool_outcomes) if self.rows is None else self.rows.events()
+
+    @cached_property
+    def w(self) -> Array:
+        """Weight of each row, (n,) ≥ 0."""
+        return unit_weights(len(self))
+
+    @cached_property
+    def n(self) -> Array:
+        """Number of rows of each cell, (n,). Rows of weight 0 do not count."""
+        return self.w if self.is_unweighted else (self.w > 0).astype(np.float64)
+
+    @cached_property
+    def partition_values(self) -> Array:
+        """Values by which a partition assigns cells to bins, (n,) or (n, m). For rows this is `p`."""
+        return self.p
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether log-probabilities are known independently of the probabilities, so that none underflows."""
+        return self.exact is not None and self.exact.has_logs
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether `p` has been computed already. If not, sums are cheaper than columns."""
+        return "p" in self.__dict__
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.n.sum())
+
+    @cached_property
+    def total(self) -> float:
+        """Total weight."""
+        return float(self.w.sum())
 
     @property
     def q(self) -> Array:
@@ -144,45 +165,8 @@ class View:
             return self.cached("log_P", partial(outcome_logs, self.exact, self.P))
         return outcome_logs(self.exact, self.p)  # of many classes, so it is not kept
 
-    @property
-    def has_logs(self) -> bool:
-        """Whether log-probabilities are known independently of the probabilities, so that none underflows."""
-        return self.exact is not None and self.exact.has_logs
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether `p` has been computed already. If not, sums are cheaper than columns."""
-        return self._p is not None
-
-    @property
-    def outcomes(self) -> Array:
-        """Observed outcomes for a single use, as bool if possible, which needs an eighth of the memory of `y`."""
-        return self.rows.events() if self._y is None and self.rows is not None else cast(Array, self._y)
-
-    @property
-    def w(self) -> Array:
-        """Weight of each row, (n,) ≥ 0."""
-        return self.cached("w", lambda: unit_weights(len(self))) if self._w is None else self._w
-
-    @property
-    def n(self) -> Array:
-        """Number of rows of each cell, (n,). Rows of weight 0 do not count."""
-        if self._n is None:
-            return self.w if self.is_unweighted else self.cached("n", lambda: (self.w > 0).astype(np.float64))
-        return self._n
-
-    @property
-    def partition_values(self) -> Array:
-        """Values by which a partition assigns cells to bins, (n,) or (n, m). For rows this is `p`."""
-        return self.p if self._partition_values is None else self._partition_values
-
     def __len__(self) -> int:
-        return self.rows.n if self._p is None and self.rows is not None else len(self.p)
-
-    @property
-    def is_unweighted(self) -> bool:
-        """Whether all cells are rows of weight 1, with no further sums."""
-        return self._w is None and self._n is None and self._sums is None
+        return len(self.p) if self.rows is None else self.rows.n
 
     def cached(self, key: object, compute: Callable[[], T]) -> T:
         """Return a cached value, or compute it once for this view.
@@ -208,28 +192,10 @@ class View:
     def release(self) -> None:
         """Forget cached values, and the columns that the row source can compute again, which frees their memory."""
         self._cache = {}
-        if self.rows is not None:
-            self._p = self._y = None
-
-    @property
-    def joint(self) -> bool:
-        """Whether `p` and `y` are vectors."""
-        return self._p is not None and self._p.ndim == 2
-
-    @property
-    def is_rows(self) -> bool:
-        """Whether every cell is a single row, so that row-wise statistics are available."""
-        return self._sums is None
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self) if self.is_unweighted else int(self.n.sum())
-
-    @property
-    def total(self) -> float:
-        """Total weight."""
-        return float(len(self)) if self.is_unweighted else float(self.w.sum())
+        columns = ("w", "n", "partition_values") if self.rows is None else ("p", "y", "w", "n", "partition_values")
+        for name in columns:
+            if name not in self._given:
+                self.__dict__.pop(name, None)
 
     def sums(self, name: str) -> Array:
         """Return one of the sums per cell, which are derived for rows.
@@ -289,27 +255,35 @@ class View:
         View
             One cell per bin of positive weight.
         """
-        if not isinstance(partition, Bins):  # the object is the key: the leaves of a tree are looked up once
-            return self.cached(partition, lambda: self.pool(self.assign(partition), partition.size))
-        return self.cached(partition.key, lambda: self._view_of_bins(partition))
+        # The leaves of a tree are looked up once: the object is the key.
+        key = partition.key if isinstance(partition, Bins) else partition
+        return self.cached(key, lambda: self._sum_rows_in_cells(partition))
 
-    def _view_of_bins(self, bins: Bins) -> View:
-        """The view of bins. Single rows are summed from sorted rows, the row source or columns, whichever exists."""
-        if self.joint or not self.is_rows or bins.log_odds_edges is not None:
-            return self.pool(self.assign(bins), bins.size)
+    def _sum_rows_in_cells(self, cells: FittedPartition) -> View:
+        """Sum single rows in bins from sorted rows, the row source or columns, whichever exists; pool other cells."""
+        if not isinstance(cells, Bins) or self.joint or not self.is_rows or cells.log_odds_edges is not None:
+            return self.pool(self.assign(cells), cells.size)
         by_score = self._cache.get(SORTED_SCORES_KEY)  # bins are ranges of the cached sorted rows
-        table: _Sums | None = by_score.sums_in_bins(bins) if by_score else None
-        if table is None and self.rows is not None and self._partition_values is None:
-            table = self.rows.sums(bins.edges, bins.closed)
+        table: _Sums | None = by_score.sums_in_bins(cells) if by_score else None
+        if table is None and self.rows is not None:
+            table = self.rows.sums(cells.edges, cells.closed)
         if table is None:
-            return self._sum_columns_in_bins(bins)
-        # This view caches the result, so that a reference to it would be circular: another view has the same rows.
-        rows = View.from_rows(self.rows) if self.rows is not None else View(self.p, self.outcomes)
-        return _view_of_bin_sums(table, lambda: cast(_Sums, rows._sum_columns_in_bins(bins)._sums), self)
+            return self._sum_columns_in_bins(cells)
+        bin_index = np.flatnonzero(table["n"] > 0)
+        n, wp, wy, wpy = (table[name][bin_index] for name in ("n", "wp", "wy", "wpy"))
+        if "wpp" in table:
+            wpp = table["wpp"][bin_index]
+            residuals = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
+            sums: Any = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, residuals), strict=True))
+        else:
+            # This view caches the result, so that a reference to it would be circular: another view has the same rows.
+            rows = View(self.p, self.outcomes) if self.rows is None else View(rows=self.rows)
+            sums = partial(_column_sums, rows, cells)  # called when a sum is read
+        return View(wp / n, wy / n, n, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index)
 
     def _sum_columns_in_bins(self, bins: Bins) -> View:
         """The view of bins with all sums of `SUMS`, from the columns of single rows."""
-        if self._partition_values is not None:
+        if "partition_values" in self._given:
             return self.pool(self.assign(bins), bins.size)
         table = weighted_bin_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
@@ -358,9 +332,8 @@ class View:
         View
             The same rows with the new outcomes.
         """
-        view = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes, exact=self.exact)
-        view._w, view._n, view._partition_values = self._w, self._n, self._partition_values
-        return view
+        name, classes = self.name, self.classes
+        return View(self.p, y, **self._given, name=name, classes=classes, votes=self.votes, exact=self.exact)
 
     def take(self, rows: Array) -> View:
         """Select rows.
@@ -378,10 +351,8 @@ class View:
         assert self.is_rows  # a cell of many rows has sums that would be lost
         votes = None if self.votes is None else self.votes[rows]
         exact = None if self.exact is None else _SelectedExactProbabilities(self, rows)
-        view = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
-        columns = (self._w, self._n, self._partition_values)
-        view._w, view._n, view._partition_values = (None if x is None else x[rows] for x in columns)
-        return view
+        given, (name, classes) = {key: x[rows] for key, x in self._given.items()}, (self.name, self.classes)
+        return View(self.p[rows], self.y[rows], **given, name=name, classes=classes, votes=votes, exact=exact)
 
 
 def log_odds(view: View) -> Array | None:
@@ -405,15 +376,15 @@ def rank_scores(view: View) -> Array:
     return cast(Array, log_odds(view)) if has_rounded_ranks(view) else view.p
 
 
+def _column_sums(view: View, bins: Bins) -> _Sums:
+    return cast(_Sums, view._sum_columns_in_bins(bins)._sums)
+
+
 class _SelectedExactProbabilities:
     """Exact probabilities of selected rows of a view; `rows` are their numbers."""
 
     def __init__(self, view: View, rows: Array) -> None:
-        self.view, self.rows = view, rows
-
-    @property
-    def has_logs(self) -> bool:
-        return self.view.has_logs
+        self.view, self.rows, self.has_logs = view, rows, view.has_logs
 
     def complement(self, p: Array) -> Array:
         return np.asarray(self.view.q[self.rows])
@@ -424,18 +395,6 @@ class _SelectedExactProbabilities:
 
     def logs(self, outcomes: int) -> Array:
         return np.asarray(self.view.log_P[self.rows])
-
-
-def _view_of_bin_sums(table: _Sums, sum_columns: Callable[[], _Sums], source: View) -> View:
-    """View of the bins of unweighted rows from n, wp, wy and wpy; other sums follow from wpp or `sum_columns`."""
-    bin_index = np.flatnonzero(table["n"] > 0)
-    n, wp, wy, wpy = (table[name][bin_index] for name in ("n", "wp", "wy", "wpy"))
-    sums: Any = sum_columns  # called when a sum is read
-    if "wpp" in table:
-        wpp = table["wpp"][bin_index]
-        residuals = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
-        sums = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, residuals), strict=True))
-    return View(wp / n, wy / n, n, n=n, sums=sums, name=source.name, classes=source.classes, bin_index=bin_index)
 
 
 def has_vote_shares(view: View) -> bool:

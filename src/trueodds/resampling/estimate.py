@@ -12,21 +12,20 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
-from trueodds.binning.edge_rounding import edge_rounding_notes, sample_scores
 from trueodds.binning.partition import Partition
+from trueodds.binning.uniform import edge_rounding_notes, sample_scores
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.typing import Array
+from trueodds.data.plausibility import training_row_note
 from trueodds.data.predictions import Predictions
-from trueodds.data.training_rows import training_row_note
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import cluster_count_note, effective_n
 from trueodds.lenses.row_sources import sample_rows
-from trueodds.resampling.bootstrap import bootstrap
-from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
+from trueodds.resampling.bootstrap import BootstrapResult, bootstrap, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import squared_error
 from trueodds.resampling.intervals.closed_form import normal_interval
@@ -89,7 +88,13 @@ def estimate_all(
     """
     clustered = preds.cluster is not None
     if interval_spec.interval is None:
-        return [_estimate_without_interval(preds, estimand, interval_spec) for estimand in estimands]
+        _ = [estimand.values for estimand in estimands]  # an estimator says here which views it does not take
+        return [
+            build_estimate(
+                estimand, None, "", None, interval_spec, None, notes=collect_notes(preds, estimand), clustered=clustered
+            )
+            for estimand in estimands
+        ]
     # A debiased form reports the interval of its plug-in form, see `Estimand.reported_estimand`.
     reported_estimands = [estimand.reported_estimand for estimand in estimands]
     methods = [
@@ -116,12 +121,6 @@ def estimate_all(
             )
         )
     return estimates
-
-
-def _estimate_without_interval(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> Estimate:
-    _ = estimand.values  # before the notes, because an estimator says here which views it does not take
-    notes, clustered = collect_notes(preds, estimand), preds.cluster is not None
-    return build_estimate(estimand, None, "", None, interval_spec, None, notes=notes, clustered=clustered)
 
 
 def _resample_estimands(
@@ -303,8 +302,11 @@ def build_estimate(
     if interval is not None and np.isnan(value):  # a debiased value can be NaN while the plug-in has an interval
         interval, no_interval_reason = None, UNDEFINED_VALUE_TEXT
     settings = estimator.settings_used(estimand.views[0])
-    parts = evaluate_parts(estimand)
-    if len(estimand.views) > 1:  # the numbers of bins differ between views
+    if len(estimand.views) == 1:
+        parts = estimator.parts(estimand.views[0])
+    else:
+        parts = evaluate_parts(estimand)
+        # The numbers of bins differ between views.
         settings = {key: setting for key, setting in settings.items() if not key.endswith(("_bins", "_bin"))}
         settings["aggregate"] = estimand.aggregate
     noise_floor = None if has_no_interval else _estimate_noise_floor(estimand, null_draws)
@@ -321,17 +323,20 @@ def build_estimate(
         if interval_spec.resamples < MIN_RESAMPLES:
             text = f"{interval_spec.resamples} resamples are too few for reliable interval limits. Increase resamples."
             notes = [*notes, Note("TN211", text)]
+    debiased = None
+    if noise_floor is not None or estimand.is_root_mean_square:
+        debiased = _debias(estimand, value, noise_floor, clustered=clustered)
     if null_draws is not None:
         settings["redraws"] = null_draws.shape[-1]
         notes = [*notes, *_notes_on_small_error(estimator, value, estimand.combine_views(null_draws))]
     return Estimate(
         estimator=estimator.name,
-        lens=str(estimand.lens),
+        lens=estimand.lens.name,
         value=value,
         n=estimand.n_rows,
         interval=interval,
         noise_floor=noise_floor,
-        debiased=_debias(estimand, value, noise_floor, clustered=clustered),
+        debiased=debiased,
         parts=parts,
         settings=settings,
         notes=tuple(notes),

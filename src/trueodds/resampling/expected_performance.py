@@ -12,11 +12,11 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.printable import to_printable
-from trueodds.core.results import Interval, NumberResult, drop_undefined, interval_cells, one_row_frame
+from trueodds.core.results import Interval, NumberResult, interval_cells, one_row_frame
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.costs import TIE_TOLERANCE
-from trueodds.kernels.random_label_sums import (
+from trueodds.kernels.random_labels import (
     MAX_LABELS,
     DrawnLabels,
     needs_single_labels,
@@ -58,6 +58,7 @@ class Expectation(NumberResult):
     """
 
     json_schema: ClassVar[str] = "trueodds.expectation/1"
+    number_fields: ClassVar[tuple[str, ...]] = ("value",)
     json_keys: ClassVar[tuple[str, ...]] = (
         "metric", "value", "interval", "rests_on_calibration", "undefined", "observed", "draws", "n", "settings",
         "notes",
@@ -72,9 +73,6 @@ class Expectation(NumberResult):
     draws: int = 2000
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-
-    def __post_init__(self) -> None:
-        drop_undefined(self, "value")
 
     @property
     def rests_on_calibration(self) -> bool:
@@ -239,6 +237,14 @@ class DrawnPerformance:
         is_defined = ~np.isnan(drawn)
         value = float(drawn[is_defined].mean()) if is_defined.any() else math.nan
         return value, drawn, None if self.observed is None else float(self._ratio(self.observed[None])[0])
+
+    @property
+    def undefined_classes(self) -> list[int]:
+        """Classes that are never predicted, whose precision makes that of the average undefined in every draw."""
+        if self.metric.name != "precision" or self.metric.average == "micro" or self.predicted is None:
+            return []
+        first = 1 if self.metric.average == "binary" else 0
+        return [k for k in np.flatnonzero(self.predicted == 0).tolist() if k >= first]
 
     def _ratio(self, counts: Array) -> Array:
         k = counts.shape[1] // 2

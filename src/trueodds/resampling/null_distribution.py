@@ -1,7 +1,7 @@
 """The null distribution: statistics of labels drawn from the predicted probabilities, and their mean, the noise floor.
 
-`null_draws` chooses the fastest way to draw each estimand: bin by bin, row by row through bin sums, or with complete
-rows. `enumerate_labelings` has the statistics of all labelings.
+`null_draws` chooses the fastest way to draw each estimand: by bin, by row through the sums of
+cells, or by complete rows.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.data.probabilities import two_columns
 from trueodds.estimators.base import Mean, ProperScore
-from trueodds.kernels import random_labels, random_streams
-from trueodds.kernels.random_label_sums import allows_short_integers, needs_single_labels
-from trueodds.lenses.base import OutcomeCodes
-from trueodds.resampling.estimand import AccumulatorLayout, Estimand, select_rows
-from trueodds.resampling.null_draws_by_bin import can_draw_by_bin, draw_bin_statistics_of_rows
-from trueodds.resampling.null_draws_by_row import (
-    LabelUnits,
-    draw_label_sums,
-    draw_row_labels,
-    draw_sign_flips,
-    draw_total_variation,
-    has_total_variation,
-    label_key,
-    label_units,
+from trueodds.kernels.random_labels import allows_short_integers, needs_single_labels
+from trueodds.lenses.classes import Classwise
+from trueodds.lenses.ranked import TopLabel
+from trueodds.lenses.subgroups import GroupLens
+from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
+from trueodds.resampling.cell_draws import CellRedraw, null_covariance
+from trueodds.resampling.estimand import Estimand, pooled_view, select_rows
+from trueodds.resampling.evaluate import evaluate
+from trueodds.resampling.label_draws import (
+    CellLayout,
+    OutcomeDraws,
+    Redraw,
+    RowRedraw,
+    SignFlips,
+    VoteRedraw,
     uses_row_labels,
     votes_per_row,
 )
+from trueodds.resampling.poisson_binomial import MAX_EXACT_VARIANCE
 
 DEFAULT_REDRAWS = 999  # null draws of a noise floor
 MAX_DRAWN_VOTES = 4_000_000  # shares of votes (draws times rows times classes) that are drawn in all
@@ -137,26 +137,28 @@ def null_draws(
     """
     key = stream_key(rng)
     if redraw == "both":
-        return _draw_rows_and_labels(preds, estimands, resamples, rng, progress)
+        return evaluate(estimands, RowRedraw(preds, resamples, rng, progress))
     draws: list[Array | None] = [None] * len(estimands)
     if cluster_share is None:
         for i, estimand in enumerate(estimands):
             if can_draw_by_bin(preds, estimands if share_draws else [estimand], share_draws=share_draws):
-                draws[i] = draw_bin_statistics_of_rows(preds, estimand, resamples, rng)
+                draws[i] = redraw_cells(preds, estimand, resamples, rng)
     undrawn = [i for i in range(len(estimands)) if draws[i] is None]
     groups = _group_by_drawing(preds, estimands, undrawn, cluster_share, share_draws=share_draws)
-    for number, (chosen, draw_statistics) in enumerate(groups):
+    for number, (chosen, create_draws) in enumerate(groups):
         part_progress = None if progress is None else _scale_progress(progress, number, len(groups))
-        statistics = draw_statistics(
-            preds, [estimands[i] for i in chosen], resamples, key, part_progress, cluster_share
-        )
-        for i, values in zip(chosen, statistics, strict=True):
-            draws[i] = values
+        drawn_estimands = [estimands[i] for i in chosen]
+        outcome_draws = create_draws(preds, resamples, key, part_progress)
+        if isinstance(outcome_draws, Redraw) and uses_row_labels(preds, drawn_estimands[0]):
+            values = outcome_draws.evaluate_labels(drawn_estimands)
+        else:
+            values = evaluate(drawn_estimands, outcome_draws)
+        for i, estimand_values in zip(chosen, values, strict=True):
+            draws[i] = estimand_values
     return [values for values in draws if values is not None]
 
 
-# Function that draws the statistics of a group of estimands and returns an array (views, draws) for each.
-_DrawStatistics = Callable[..., list[Array]]
+_CreateDraws = Callable[..., OutcomeDraws]  # from predictions, number of draws, key, and progress
 
 
 def _group_by_drawing(
@@ -166,212 +168,114 @@ def _group_by_drawing(
     cluster_share: float | None,
     *,
     share_draws: bool,
-) -> list[tuple[list[int], _DrawStatistics]]:
-    """Group the indices `undrawn` of estimands by the function that draws their statistics; no group is empty."""
+) -> list[tuple[list[int], _CreateDraws]]:
+    """Group the indices `undrawn` of estimands that are evaluated together, each group with what creates its draws."""
     flips_signs = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
-    by_votes: list[int] = []
-    by_labels: list[int] = []
-    by_total_variation: list[int] = []
-    by_rows: list[int] = []
-    small_estimands: list[int] = []  # with statistics on bins
-    large_estimands: list[int] = []  # with statistics on many bins
+    groups: dict[tuple[str, int], list[int]] = {}
     for i in undrawn:
-        estimand = estimands[i]
-        if estimand.estimator.null_draws_of == "votes":
-            by_votes.append(i)
-        elif estimand.cell_statistics is None:
-            by_rows.append(i)
-        elif not flips_signs and uses_row_labels(preds, estimand):
-            by_labels.append(i)
-        elif not flips_signs and not cluster_share and has_total_variation(preds, estimand):
-            by_total_variation.append(i)
-        elif not flips_signs and sum(statistic.size for statistic in estimand.cell_statistics) > MAX_SHARED_CELLS:
-            large_estimands.append(i)
-        else:
-            small_estimands.append(i)
-    # Groups share their draws only if all of them use the same labels.
-    has_other_groups = len(small_estimands) < len(undrawn) - len(by_votes)
-    by_rows_drawn = _group_by_rows(estimands, small_estimands)
-    draw_binned: _DrawStatistics = draw_sign_flips
+        groups.setdefault(_drawing_group(preds, estimands[i], i, cluster_share, flips_signs=flips_signs), []).append(i)
+    create_draws: _CreateDraws = SignFlips if flips_signs else partial(Redraw, cluster_share=cluster_share or 0.0)
+    create_by_kind: dict[str, _CreateDraws] = {"votes": VoteRedraw}
     if not flips_signs:
-        # All groups use the same integers. Labels that are drawn one by one use those of 32 bits.
+        # Groups share their draws only if all of them use the same integers. Labels that are drawn one by one use those
+        # of 32 bits.
+        in_cells = [[estimands[i] for i in group] for (kind, _), group in groups.items() if kind == "cells"]
+        has_other_groups = any(kind not in ("cells", "votes") for kind, _ in groups)
         short_integers = (
             preds.votes is None
             and allows_short_integers(preds.w)
             and not (share_draws and has_other_groups)
-            and not (len(by_rows_drawn) > 1 and _need_single_labels(preds, estimands, small_estimands, cluster_share))
+            and not (len(in_cells) > 1 and _need_single_labels(preds, in_cells, cluster_share))
         )
-        draw_binned = partial(draw_label_sums, short_integers=short_integers)
-    # An estimand with many cells fills the memory that the draws share, so each is a group of its own.
-    groups: list[tuple[list[int], _DrawStatistics]] = [
-        *((chosen, draw_binned) for chosen in by_rows_drawn),
-        *(([i], draw_binned) for i in large_estimands),
-        (by_total_variation, draw_total_variation),
-        (by_labels, draw_row_labels),
-        (by_rows, _draw_row_statistics),
-        (by_votes, _draw_vote_statistics),
-    ]
-    return [(chosen, draw_statistics) for chosen, draw_statistics in groups if chosen]
+        create_by_kind["cells"] = create_by_kind["many cells"] = partial(create_draws, short_integers=short_integers)
+    return [(group, create_by_kind.get(kind, create_draws)) for (kind, _), group in groups.items()]
 
 
-def _group_by_rows(estimands: Sequence[Estimand], chosen: Sequence[int]) -> list[list[int]]:
-    """Group the indices `chosen` of estimands by the array of their rows, each group with the same draws."""
-    by_rows: dict[int, list[int]] = {}
-    for i in chosen:
-        by_rows.setdefault(id(estimands[i].rows), []).append(i)
-    return list(by_rows.values())
+def _drawing_group(
+    preds: Predictions, estimand: Estimand, i: int, cluster_share: float | None, *, flips_signs: bool
+) -> tuple[str, int]:
+    """Return the kind of draws of estimand number i, and a number that estimands evaluated together have in common."""
+    if estimand.estimator.null_draws_of == "votes":
+        return "votes", 0
+    if estimand.cell_statistics is None:
+        return "rows", 0
+    if flips_signs:
+        return "cells", id(estimand.rows)
+    if uses_row_labels(preds, estimand):
+        return "labels", 0
+    if not cluster_share and _has_total_variation(preds, estimand):
+        return "vectors", i  # their labels always use integers of 32 bits
+    if sum(statistic.size for statistic in estimand.cell_statistics) > MAX_SHARED_CELLS:
+        return "many cells", i  # which fill the memory that the draws of several estimands share
+    return "cells", id(estimand.rows)
 
 
-def _need_single_labels(
-    preds: Predictions, estimands: Sequence[Estimand], chosen: Sequence[int], cluster_share: float | None
-) -> bool:
+def _has_total_variation(preds: Predictions, estimand: Estimand) -> bool:
+    """Whether each value is a mean distance of the vectors of cells, and rows have one label each."""
+    has_single_labels = preds.kind != "multilabel" and preds.votes is None
+    return has_single_labels and all(statistic.is_mean_total_variation for statistic in estimand.cell_statistics or ())
+
+
+def _need_single_labels(preds: Predictions, groups: Sequence[Sequence[Estimand]], cluster_share: float | None) -> bool:
     """Whether the bin sums of some estimands, if each is drawn by itself, can be added up from single labels."""
-    sizes = [AccumulatorLayout([estimands[i]]).n_accumulators for i in chosen]
-    return needs_single_labels(preds.k, 2 * max(sizes, default=0), cluster_share or 0.0)
+    sizes = [CellLayout([estimand]).n_accumulators for group in groups for estimand in group]
+    return needs_single_labels(preds.k, 2 * max(sizes), cluster_share or 0.0)
 
 
 def _scale_progress(progress: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
     return lambda fraction: progress((number + fraction) / count)
 
 
-def _draw_row_statistics(
-    preds: Predictions,
-    estimands: Sequence[Estimand],
-    resamples: int,
-    key: int,
-    progress: Callable[[float], None] | None,
-    cluster_share: float | None,
-) -> list[Array]:
-    """Return null draws of statistics that require complete views, whose outcomes are replaced in each draw."""
-    outcome_codes = _outcome_codes(preds, estimands)
-    statistics: list[list[list[float]]] = [[[] for _ in estimand.views] for estimand in estimands]
-    flips_signs = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
-    units = label_units(preds)
-    draws_votes = not flips_signs and units.row is not None
-    for start in range(0, resamples, 32):
-        stop = min(start + 32, resamples)
-        drawn_block = _draw_signs_or_labels(preds, units, key, start, stop, flips_signs, cluster_share or 0.0)
-        for drawn in drawn_block:
-            shares = units.shares_by_row(drawn, preds.n) if draws_votes else None
-            for i, estimand in enumerate(estimands):
-                rows = slice(None) if estimand.rows is None else estimand.rows
-                for v, view in enumerate(estimand.views):
-                    m = view.p.shape[1] if view.joint else 1
-                    if flips_signs:
-                        signs = drawn[rows, None] if view.joint else drawn[rows]
-                        y = view.p + signs * (view.y - view.p)
-                    elif preds.kind == "multilabel":
-                        y = drawn[rows, estimand.lens.class_columns(preds)[v]]
-                    else:
-                        codes = outcome_codes[i]
-                        assert codes is not None
-                        y = (
-                            codes[v].outcomes_of_labels(drawn[rows], m)
-                            if shares is None
-                            else codes[v].outcome_shares(shares[rows], m)
-                        )
-                    statistics[i][v].append(estimand.estimator.value(view.with_y(y)))
-        if progress:
-            progress(stop / resamples)
-    return [np.array(values) for values in statistics]
+MAX_DRAWN_BINS = 8192  # with more bins there are only a few rows per bin, and drawing each label costs no more
+MAX_CORRELATED_BINS = 2000  # total number of bins of all classes whose covariance is computed
 
 
-def _draw_vote_statistics(
-    preds: Predictions,
-    estimands: Sequence[Estimand],
-    resamples: int,
-    key: int,
-    progress: Callable[[float], None] | None,
-    _cluster_share: float | None,
-) -> list[Array]:
-    """Return null draws with the votes of every row, or its one label, redrawn as under a calibrated model."""
-    if preds.votes is not None and preds.counts is None:
-        raise InputError(
-            "TO205",
-            "Redrawing votes requires their number per row.",
-            "votes as shares",
-            "Pass the votes as integer counts.",
-        )
-    outcome_codes = _outcome_codes(preds, estimands)
-    statistics = [np.empty((len(estimand.views), resamples)) for estimand in estimands]
-    rng = np.random.default_rng(key)
-    P = np.maximum(preds.P.astype(np.float64), 0.0)  # 1 − p may round below 0
-    if preds.kind != "multilabel":
-        P = P / P.sum(axis=1, keepdims=True)
-    count = np.ones(preds.n, dtype=np.int64) if preds.counts is None else np.rint(preds.counts).astype(np.int64)
-    for r in range(resamples):
-        shares = rng.random(P.shape) < P if preds.kind == "multilabel" else rng.multinomial(count, P) / count[:, None]
-        for estimand, codes, values in zip(estimands, outcome_codes, statistics, strict=True):
-            shares_of_rows = shares if estimand.rows is None else shares[estimand.rows]
-            for v, view in enumerate(estimand.views):
-                m = view.p.shape[1] if view.joint else 1
-                y = (
-                    shares_of_rows[:, estimand.lens.class_columns(preds)[v]]
-                    if codes is None
-                    else codes[v].outcome_shares(shares_of_rows, m)
-                )
-                values[v, r] = estimand.estimator.value(view.with_y(y))
-        if progress and r % 32 == 0:
-            progress(r / resamples)
-    return statistics
+def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, share_draws: bool = True) -> bool:
+    """Whether to draw outcome counts per bin instead of labels: many rows, and an estimand that needs bin sums only.
 
-
-def _outcome_codes(preds: Predictions, estimands: Sequence[Estimand]) -> list[list[OutcomeCodes] | None]:
-    """Return how labels are mapped to the outcomes of each view, for each estimand; None for independent labels."""
-    return [
-        None if preds.kind == "multilabel" else estimand.lens.outcome_codes(select_rows(preds, estimand.rows))
-        for estimand in estimands
+    Estimands, and views of one estimand, that share their draws depend on the same labels, which must then be drawn.
+    With `share_draws=False`, several views of one estimand are allowed if their joint distribution is known: views of
+    disjoint rows, of independent labels, or of classes with few bins.
+    """
+    if preds.n <= MAX_RESAMPLED_ROWS or preds.cluster is not None or preds.votes is not None or len(estimands) > 1:
+        return False
+    (estimand,) = estimands
+    views = estimand.views
+    if (
+        estimand.estimator.null_draws_of == "votes"
+        or any(view.joint for view in views)
+        or estimand.cell_statistics is None
+    ):
+        return False
+    sizes = [cell_statistic.size for cell_statistic in estimand.cell_statistics]
+    if max(sizes) > MAX_DRAWN_BINS:
+        return False
+    if len(views) > 1:
+        are_independent = preds.kind == "multilabel" or isinstance(estimand.lens, TopLabel)
+        have_covariance = _is_classwise(preds, estimand) and len(sizes) * max(sizes) <= MAX_CORRELATED_BINS
+        if share_draws or not (are_independent or have_covariance):
+            return False
+    if preds.weight is None:
+        return True
+    # A sum dominated by a few rows with large weights is not normal, so labels are drawn row by row.
+    variances = [
+        pooled_view(view, cell_statistic).sums("wwv")
+        for view, cell_statistic in zip(views, estimand.cell_statistics, strict=True)
     ]
+    return all(((v >= MAX_EXACT_VARIANCE * preds.weight.max() ** 2) | (v == 0)).all() for v in variances)
 
 
-def _draw_signs_or_labels(
-    preds: Predictions,
-    units: LabelUnits,
-    key: int,
-    start: int,
-    stop: int,
-    flips_signs: bool,
-    cluster_share: float = 0.0,
-) -> Array:
-    """Return signs (draws, n), labels (draws, units), or outcomes (draws, n, K) of several labels, of some draws."""
-    if flips_signs:
-        if preds.cluster is None:
-            return random_streams.random_signs(preds.n, key, start, stop)
-        return random_streams.random_signs(int(preds.cluster.max()) + 1, key, start, stop)[:, preds.cluster]
-    draw_labels = partial(random_labels.draw_labels, start=start, stop=stop, cluster_probability=cluster_share)
-    if preds.kind == "multilabel":
-        if cluster_share > 0:
-            columns = [
-                draw_labels(two_columns(preds.P[:, k]), label_key(key, k), cluster=preds.cluster)
-                for k in range(preds.k)
-            ]
-            return np.stack(columns, axis=2) > 0
-        labels = [np.random.default_rng([key, r]).random(preds.p.shape) < preds.p for r in range(start, stop)]
-        return np.stack(labels)
-    return draw_labels(units.P, key, cluster=units.cluster)
+def redraw_cells(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
+    """Return null draws (views, draws) from the outcome counts of bins; classes have their null covariance."""
+    is_correlated = len(estimand.views) > 1 and _is_classwise(preds, estimand)
+    (draws,) = evaluate([estimand], CellRedraw(resamples, rng, null_covariance(estimand) if is_correlated else None))
+    return draws
 
 
-def _draw_rows_and_labels(
-    preds: Predictions,
-    estimands: Sequence[Estimand],
-    resamples: int,
-    rng: np.random.Generator,
-    progress: Callable[[float], None] | None,
-) -> list[Array]:
-    """Return null draws of every statistic with rows resampled, labels drawn and partitions chosen again."""
-    statistics: list[list[Array]] = [[] for _ in estimands]
-    preds = preds if preds.weight is None else preds[preds.weight > 0]  # rows of weight 0 do not count
-    for r in range(resamples):
-        rows = rng.integers(0, preds.n, preds.n)
-        sample = preds[rows]
-        labels = _draw_signs_or_labels(sample, label_units(sample), stream_key(rng), 0, 1, flips_signs=False)
-        sample = sample.with_labels(labels[0])
-        for i, estimand in enumerate(estimands):
-            views = estimand.lens.views(sample)
-            statistics[i].append(np.array([estimand.estimator.value(view) for view in views]))
-        if progress and r % 32 == 0:
-            progress(r / resamples)
-    return [np.stack(values, axis=1) for values in statistics]
+def _is_classwise(preds: Predictions, estimand: Estimand) -> bool:
+    """Whether the views are the classes of predictions that exclude each other."""
+    lens = estimand.lens.lens if isinstance(estimand.lens, GroupLens) else estimand.lens
+    return preds.kind == "classes" and isinstance(lens, Classwise)
 
 
 def cluster_correlation(preds: Predictions, estimands: Sequence[Estimand]) -> float:
@@ -397,63 +301,3 @@ def cluster_correlation(preds: Predictions, estimands: Sequence[Estimand]) -> fl
                 correlation, (observed_variance - independent_variance) / (max_variance - independent_variance)
             )
     return min(max(correlation, 0.0), 1.0)
-
-
-MAX_LABELINGS = 2**20  # largest number of labelings that are enumerated
-LABELINGS_PER_BLOCK = 2**12  # labelings evaluated at once
-
-
-def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tuple[list[Array], Array]:
-    """Return the statistics (views, labelings) of each estimand under every possible labeling, and their probabilities.
-
-    The labelings are the combinations of the classes of positive probability of all rows. Raises InputError if there
-    are more than MAX_LABELINGS of them, and for rows that are not independent with one label each.
-    """
-    if preds.kind == "multilabel" or preds.cluster is not None:
-        raise InputError(
-            "TO205",
-            "Enumerating all labelings requires independent rows with one label each.",
-            "independent labels" if preds.cluster is None else "clusters",
-            "Leave redraw out.",
-        )
-    P = np.asarray(preds.P, dtype=np.float64)
-    P = P / P.sum(axis=1, keepdims=True)
-    allowed = [np.flatnonzero(row > 0) for row in P]
-    n_labelings = float(np.prod([float(len(classes)) for classes in allowed]))
-    if n_labelings > MAX_LABELINGS:
-        raise InputError(
-            "TO205",
-            f"There are more than {MAX_LABELINGS:,} labelings of these rows.",
-            f"{preds.n:,} rows, {n_labelings:.3g} labelings",
-            "Leave redraw out: labels are drawn at random.",
-        )
-    sizes = [len(classes) for classes in allowed]
-    probabilities: list[Array] = []
-    values: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
-    for start in range(0, int(n_labelings), LABELINGS_PER_BLOCK):
-        stop = min(start + LABELINGS_PER_BLOCK, int(n_labelings))
-        # A labeling is a number whose digit of row i, in the base of its allowed classes, selects the class of this
-        # row.
-        digits = np.unravel_index(np.arange(start, stop), sizes)
-        labels = np.stack([classes[digit] for classes, digit in zip(allowed, digits, strict=True)], axis=1)
-        probabilities.append(P[np.arange(preds.n), labels].prod(axis=1))
-        for estimand, values_by_view in zip(estimands, values, strict=True):
-            for v, view_values in enumerate(values_by_view):
-                view_values.append(_labeling_statistics(estimand, v, preds, labels))
-    statistics = [np.stack([np.concatenate(blocks) for blocks in values_by_view]) for values_by_view in values]
-    return statistics, np.concatenate(probabilities)
-
-
-def _labeling_statistics(estimand: Estimand, v: int, preds: Predictions, labels: Array) -> Array:
-    """Return the statistic of view v for each of the `labels` (labelings, n), from cell sums if they are sufficient."""
-    view, outcome = estimand.views[v], estimand.lens.outcome_codes(preds)[v]
-    m = view.p.shape[1] if view.joint else 1
-    outcomes = np.stack([outcome.outcomes_of_labels(labeling, m) for labeling in labels]).astype(np.float64)
-    if estimand.cell_statistics is None:
-        return np.array([estimand.estimator.value(view.with_y(y)) for y in outcomes])
-    cell_statistic = estimand.cell_statistics[v]
-    cells = np.zeros((cell_statistic.size, preds.n))
-    cells[cell_statistic.index, np.arange(preds.n)] = view.w
-    return cell_statistic.statistic(
-        cells.sum(axis=1)[None], (cells @ view.p)[None], cells @ outcomes if m > 1 else outcomes @ cells.T
-    )

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import chdtrc, gammainc, gammaincc, gammaln, log_ndtr, ndtr
 
 from trueodds.core.typing import Array
-from trueodds.kernels.bootstrap_sums import argsort_bins
+from trueodds.kernels.bootstrap import argsort_bins
 from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import (
     MAX_CONVOLVED_ROWS,

@@ -13,8 +13,9 @@ from trueodds.kernels.bins import Bins
 from trueodds.kernels.fine_grid import CELL_EDGES
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Classwise
+from trueodds.resampling.cell_draws import CellRedraw
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
+from trueodds.resampling.evaluate import evaluate
 from trueodds.tallies.tally import Tally
 
 CELL_DRAWS_TEXT = "Outcomes were drawn for cells of the tally, not for rows; the family-wise p-value is Holm's."
@@ -57,7 +58,8 @@ def tally_null_draws(tally: Tally, estimand: Estimand, redraws: int, rng: np.ran
     has_covariance = is_classwise and not has_votes and _has_bins_of_covariance(tally, estimand)
     covariance = tally.null_covariance if has_covariance else None
     is_joint = covariance is not None or len(estimand.views) == 1
-    return draw_bin_statistics(estimand, redraws, rng, covariance, flips_signs=has_votes), is_joint
+    (draws,) = evaluate([estimand], CellRedraw(redraws, rng, covariance, flips_signs=has_votes))
+    return draws, is_joint
 
 
 def _has_bins_of_covariance(tally: Tally, estimand: Estimand) -> bool:

@@ -9,7 +9,6 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, map_blocks, row_statistics
 from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES
-from trueodds.kernels.grid_sums import tally_rows
 from trueodds.kernels.outcome_covariance import (
     add_shared_bin_covariances,
     covariance_matrix,
@@ -17,13 +16,15 @@ from trueodds.kernels.outcome_covariance import (
     zero_covariance_sums,
 )
 from trueodds.tallies import proper_score_sums as scores
-from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_by_class, cells_by_rank
+from trueodds.tallies.cells import Cells, cells_by_class, cells_by_rank
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
 from trueodds.tallies.row_block import RowBlock
 from trueodds.tallies.tally_sums import SpecialRowCounts
 
-MAX_CLASSES_IN_ONE_PASS = 32  # largest number of classes whose cells are in memory together: 5 MB
 VALUES_PER_TASK = 2**22  # number of values per thread task
+# What `summarize_rows` finds in a block, in the order of their outputs: fields of `SpecialRowCounts`.
+SURVEY_COUNTS = ("zeros", "ones", "above", "inexact_sums", "ties")
+SURVEY_EXTREMES = ("excess", "worst_sum")
 EMPTY_ARRAY = as_plain_array(np.empty(0))  # stands for no weights, or for squares that are not needed
 
 
@@ -44,8 +45,6 @@ def sum_block(rows: RowBlock, ranks: int, classes: range, bins: int | None) -> B
     `classes`. The null covariance is computed for this number of uniform `bins`, and omitted if it is None.
     """
     k = rows.P.shape[1]
-    if rows.kind == "classes" and rows.is_unweighted and ranks and len(classes) == k <= MAX_CLASSES_IN_ONE_PASS:
-        return _sum_block_in_one_pass(rows, ranks, bins)
     survey = _survey_block(rows, ranks if k > 1 else 0)
     starts_and_cells = [(0, cells_by_rank(rows, survey.ranked_columns))] if ranks else []
     if len(classes):
@@ -83,48 +82,26 @@ class RowSurvey:
 
     ranked_columns: Array  # (n, ranks) columns of the largest values
     squares: Array  # (n,) Σp²
-    # (5,) exact zeros, exact ones, values above 1, rows with another sum than 1, rows with several largest values
-    counts: Array
-    extremes: Array  # (2,) the largest excess over 1 and distance from sum 1
+    counts: Array  # (5,) SURVEY_COUNTS
+    extremes: Array  # (2,) SURVEY_EXTREMES
 
     def special_row_counts(self, rows: RowBlock, true_zeros: int) -> SpecialRowCounts:
-        zeros, ones, above, inexact, ties = self.counts.tolist()
+        counts = dict(zip(SURVEY_COUNTS, self.counts.tolist(), strict=True))
         if rows.logits is not None:
-            zeros, ones = (int(counts.sum()) for counts in count_zeros_and_ones(rows))
+            counts["zeros"], counts["ones"] = (int(counts.sum()) for counts in count_zeros_and_ones(rows))
+        if not self.ranked_columns.shape[1]:
+            counts["ties"] = 0
         return SpecialRowCounts(
-            zeros=zeros,
-            ones=ones,
-            above=above,
-            inexact_sums=inexact,
-            ties=ties if self.ranked_columns.shape[1] else 0,
+            **counts,
+            **dict(zip(SURVEY_EXTREMES, self.extremes.tolist(), strict=True)),
             true_zeros=true_zeros,
             voted=len(rows.P) if rows.votes is not None else 0,
-            excess=float(self.extremes[0]),
-            worst_sum=float(self.extremes[1]),
         )
 
 
-def _sum_block_in_one_pass(rows: RowBlock, ranks: int, bins: int | None) -> BlockSums:
-    """Compute all sums in one pass, if there are few classes and each row has one label."""
-    assert rows.y is not None
-    n, k = rows.P.shape
-    survey = RowSurvey(np.empty((0, ranks)), EMPTY_ARRAY, np.zeros(5, dtype=np.int64), np.zeros(2))
-    score_totals = np.zeros((2, 3))
-    bin_of_cell = report_bin_of_cells(bins or 1)
-    first = first_bin_edge(bin_of_cell, k)
-    covariance_sums = zero_covariance_sums(k, bins or 0, first)
-    inputs = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.has_exact_cells, rows.has_one_column, CELL_EDGES)
-    outputs = (survey.counts, survey.extremes, score_totals, bin_of_cell, bins or 0, first, covariance_sums)
-    cells = Cells.from_dense_table(
-        ranks + k, len(UNWEIGHTED_SUMS), lambda counts, sums: tally_rows(*inputs, counts, sums, *outputs)
-    )
-    brier, loss = (ProperScoreSums.from_counts(n, int(finite), s, ss) for finite, s, ss in score_totals.tolist())
-    if rows.log_observed is not None:
-        loss = ProperScoreSums.from_scores(-rows.log_observed)
-    null = None if bins is None else covariance_matrix(covariance_sums)
-    return BlockSums(
-        cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special_row_counts(rows, loss.infinite)
-    )
+def _zero_survey() -> tuple[Array, Array]:
+    """Return zero counts and extremes, to which a kernel adds."""
+    return np.zeros(len(SURVEY_COUNTS), dtype=np.int64), np.zeros(len(SURVEY_EXTREMES))
 
 
 def _survey_block(rows: RowBlock, ranks: int) -> RowSurvey:
@@ -133,7 +110,7 @@ def _survey_block(rows: RowBlock, ranks: int) -> RowSurvey:
     ranked_columns, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
 
     def survey_task(a: int, b: int) -> tuple[Array, Array]:
-        P, counts, extremes = rows.P[a:b], np.zeros(5, dtype=np.int64), np.zeros(2)
+        P, (counts, extremes) = rows.P[a:b], _zero_survey()
         bits = P.view(np.int32 if rows.has_exact_cells else np.int64)
         row_statistics.summarize_rows(
             P, bits, rows.rounding_tolerance, ranked_columns[a:b], squares[a:b], counts, extremes

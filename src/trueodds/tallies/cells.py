@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, grid_sums, map_blocks
+from trueodds.kernels import as_plain_array, fine_grid, map_blocks
 from trueodds.kernels.bins import Bins
 from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS, merge_cells, pop_occupied_cells
 from trueodds.lenses.view import SUMS, View
@@ -96,11 +96,11 @@ class Cells:
         """Return these cells with all sums of `WEIGHTED_SUMS`, which those of unweighted rows determine."""
         if not self.is_unweighted:
             return self
-        n = self.n.astype(np.float64)
-        wp, wpp, wy, wpy = self.sums.T
-        wwr = np.maximum(wy - 2 * wpy + wpp, 0)  # w² = w = 1 and y² = y; rounding must not make a square negative
-        columns = (n, wp, wy, n, wpp, wpy, wy, wp - wpp, wwr)
-        return Cells(self.index, self.n, np.stack(columns, axis=1))
+        n, sums = self.n.astype(np.float64), dict(zip(UNWEIGHTED_SUMS, self.sums.T, strict=True))
+        sums |= {"w": n, "ww": n, "wyy": sums["wy"], "wwv": sums["wp"] - sums["wpp"]}  # as w² = w = 1 and y² = y
+        # Rounding must not make a square negative.
+        sums["wwr"] = np.maximum(sums["wy"] - 2 * sums["wpy"] + sums["wpp"], 0)
+        return Cells(self.index, self.n, np.stack([sums[name] for name in WEIGHTED_SUMS], axis=1))
 
     def __add__(self, other: Cells) -> Cells:
         if self.is_unweighted != other.is_unweighted:
@@ -159,11 +159,11 @@ def cells_of_columns(P: Array, Y: Array, w: Array | None) -> Cells:
     if w is None:
         outcome_inputs = (P, as_plain_array(Y == 1), 0, m, CELL_EDGES, has_exact_cells)
         return Cells.from_dense_table(
-            m, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*outcome_inputs, n, sums)
+            m, len(UNWEIGHTED_SUMS), lambda n, sums: fine_grid.tally_outcomes(*outcome_inputs, n, sums)
         )
     share_inputs = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, CELL_EDGES, has_exact_cells)
     return Cells.from_dense_table(
-        m, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*share_inputs, n, sums)
+        m, len(WEIGHTED_SUMS), lambda n, sums: fine_grid.tally_weighted_shares(*share_inputs, n, sums)
     )
 
 
@@ -177,18 +177,21 @@ def _tally_classes(rows: RowBlock, first: int, last: int) -> Cells:
             *kernel_settings,
         )
         return Cells.from_dense_table(
-            last - first, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*share_inputs, n, sums)
+            last - first, len(WEIGHTED_SUMS), lambda n, sums: fine_grid.tally_weighted_shares(*share_inputs, n, sums)
         )
     assert rows.y is not None
     if rows.kind == "multilabel":
         outcome_inputs = (P, as_plain_array(rows.y[:, first:last] == 1), *kernel_settings)
         return Cells.from_dense_table(
-            last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*outcome_inputs, n, sums)
+            last - first, len(UNWEIGHTED_SUMS), lambda n, sums: fine_grid.tally_outcomes(*outcome_inputs, n, sums)
         )
     label_inputs = (P, rows.y, *kernel_settings)
     return Cells.from_dense_table(
-        last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_labels(*label_inputs, n, sums)
+        last - first, len(UNWEIGHTED_SUMS), lambda n, sums: fine_grid.tally_labels(*label_inputs, n, sums)
     )
+
+
+SIMPLEX_SUMS = ("n", "w", "ww", "wp", "wy")  # the sums of `SimplexCells`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,7 +217,9 @@ class SimplexCells:
         keys = np.stack([axis_bins.index(column) for column in view.partition_values.T], axis=1).astype(np.int32)
         w = view.w[:, None]
         p = view.p.astype(np.float64, copy=False)
-        return _merge_cells(bins, keys, view.n.astype(np.int64), view.w, view.sums("ww"), w * p, w * view.y)
+        return _merge_cells(
+            bins, keys, n=view.n.astype(np.int64), w=view.w, ww=view.sums("ww"), wp=w * p, wy=w * view.y
+        )
 
     def __add__(self, other: SimplexCells) -> SimplexCells:
         if self.bins != other.bins or self.keys.shape[1] != other.keys.shape[1]:
@@ -224,8 +229,8 @@ class SimplexCells:
                 f"{self.bins} bins on {self.keys.shape[1]} axes and {other.bins} on {other.keys.shape[1]}",
                 "Tally both with the same grid.",
             )
-        names = ("keys", "n", "w", "ww", "wp", "wy")
-        return _merge_cells(self.bins, *(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
+        columns = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in SIMPLEX_SUMS}
+        return _merge_cells(self.bins, np.concatenate([self.keys, other.keys]), **columns)
 
     def view(self, name: str, classes: int) -> View:
         """The joint view of these cells, each located at the midpoint of its bins."""
@@ -238,13 +243,14 @@ class SimplexCells:
         )
 
 
-def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:
-    """Merge cells with the same key (c, m) by adding their `sums` (c, …), and sort them by key."""
+def _merge_cells(bins: int, keys: Array, **sums: Array) -> SimplexCells:
+    """Merge cells with the same key (c, m) by adding their `SIMPLEX_SUMS` (c, …), and sort them by key."""
     unique, inverse = np.unique(_sortable_keys(keys), return_inverse=True)
     inverse = inverse.reshape(-1)
     order = np.argsort(inverse, kind="stable")
     first = np.searchsorted(inverse[order], np.arange(len(unique)))
-    return SimplexCells(bins, keys[order[first]], *(np.add.reduceat(values[order], first, axis=0) for values in sums))
+    merged = {name: np.add.reduceat(values[order], first, axis=0) for name, values in sums.items()}
+    return SimplexCells(bins, keys[order[first]], **merged)
 
 
 def _sortable_keys(keys: Array) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -12,9 +11,9 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_blocks
-from trueodds.kernels.confidence import sum_validated_confidence
 from trueodds.kernels.fine_grid import N_CELLS
-from trueodds.lenses.lens_by_name import as_lens
+from trueodds.kernels.row_statistics import sum_validated_confidence
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, cells_of_view
 from trueodds.tallies.tally import Tally, refuse_unknown_labels
 from trueodds.tallies.tally_sums import SpecialRowCounts, default_views, view_names
@@ -72,40 +71,23 @@ def _tally_predictions(preds: Predictions, bins: int) -> Tally:
     refuse_unknown_labels(preds)
     if preds.weight is not None and not preds.weight.all():
         preds = preds[preds.weight > 0]
-    has_ranks = default_views(preds.kind, preds.k, is_group=True)[0] > 0
-    lens = as_lens("confidence" if has_ranks else "positive" if preds.kind == "classes" else "classwise")
-    cells = Cells.concatenate_views([(i, cells_of_view(view)) for i, view in enumerate(lens.views(preds))])
-    counts = SpecialRowCounts(
-        ties=preds.tied if has_ranks and preds.kind == "classes" else 0,
-        voted=preds.n if preds.votes is not None else 0,
-    )
-    weight = None if preds.weight is None else float(preds.weight.sum())
-    return _make_tally(preds.kind, preds.classes, preds.dtype, bins, preds.n, cells, counts, weight)
-
-
-def _make_tally(
-    kind: str,
-    classes: tuple[Any, ...],
-    dtype: str,
-    bins: int,
-    n: int,
-    cells: Cells,
-    counts: SpecialRowCounts,
-    weight: float | None = None,
-) -> Tally:
+    views = default_lens(preds).views(preds)
     return Tally(
-        kind=kind,
-        classes=classes,
-        dtype=dtype,
+        kind=preds.kind,
+        classes=preds.classes,
+        dtype=preds.dtype,
         bins=bins,
         grid=None,
-        view_names=view_names(*default_views(kind, len(classes), is_group=True)),
-        n=n,
-        weight=float(n) if weight is None else weight,
-        cells=cells,
+        view_names=view_names(*default_views(preds.kind, preds.k, default_lens_only=True)),
+        n=preds.n,
+        weight=float(preds.n if preds.weight is None else preds.weight.sum()),
+        cells=Cells.concatenate_views([(i, cells_of_view(view)) for i, view in enumerate(views)]),
         joint={},
         null=None,
         scores={},
-        counts=counts,
+        counts=SpecialRowCounts(
+            ties=preds.tied if preds.kind == "classes" and preds.k > 2 else 0,
+            voted=preds.n if preds.votes is not None else 0,
+        ),
         groups={},
     )

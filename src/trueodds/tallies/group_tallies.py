@@ -12,10 +12,10 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.kernels import as_plain_array, grid_sums, row_statistics
+from trueodds.kernels import as_plain_array, fine_grid, row_statistics
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, find_class_cells
 from trueodds.tallies import tally_sums
-from trueodds.tallies.block_sums import count_zeros_and_ones, row_scores
+from trueodds.tallies.block_sums import SURVEY_COUNTS, SURVEY_EXTREMES, count_zeros_and_ones, row_scores
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums, score_terms
 from trueodds.tallies.row_block import RowBlock, values_by_class, values_by_rank
@@ -24,7 +24,6 @@ from trueodds.tallies.tally_sums import COUNT_FIELDS, MAXIMUM_FIELDS, SpecialRow
 T = TypeVar("T", bound=TallySums)
 
 _SCORE_FIELDS = tuple(field.name for field in fields(ProperScoreSums))  # columns of a score in `GroupColumns.scores`
-_N_SURVEY_COUNTS = 5  # counts of special rows that `row_statistics.summarize_row_groups` finds
 _MAXIMUM_COLUMNS = np.array([COUNT_FIELDS.index(name) for name in MAXIMUM_FIELDS])  # columns of `GroupColumns.counts`
 _MIN_PENDING_CELLS = 4096  # minimum number of cells that are collected before they are added
 
@@ -110,8 +109,11 @@ class GroupColumns(Generic[T]):
             n=int(self.n[i]),
             weight=float(self.weight[i]),
             cells=Cells(self.cell_index[cells], self.rows_per_cell[cells], self.sums_per_cell[cells]),
-            scores={name: _score_sums_from_row(row) for name, row in zip(SCORES, self.scores[i].tolist(), strict=True)},
-            counts=_special_counts_from_row(self.counts[i].tolist()),
+            scores={
+                name: _record_from_row(ProperScoreSums, row)
+                for name, row in zip(SCORES, self.scores[i].tolist(), strict=True)
+            },
+            counts=_record_from_row(SpecialRowCounts, self.counts[i].tolist()),
         )
 
 
@@ -187,16 +189,11 @@ def _sum_by_index(index: Array, values: Array) -> Array:
     return np.bincount(index, weights=values)
 
 
-def _score_sums_from_row(row: list[float]) -> ProperScoreSums:
-    values: dict[str, Any] = dict(zip(_SCORE_FIELDS, row, strict=True))
-    return ProperScoreSums(**{**values, "infinite": int(values["infinite"])})
-
-
-def _special_counts_from_row(row: list[float]) -> SpecialRowCounts:
-    values: dict[str, Any] = {
-        name: x if name in MAXIMUM_FIELDS else int(x) for name, x in zip(COUNT_FIELDS, row, strict=True)
-    }
-    return SpecialRowCounts(**values)
+def _record_from_row(record_type: type[Any], row: list[float]) -> Any:
+    """Return the sums or counts whose fields, in their order, have these values."""
+    integers = tally_sums.integer_fields(record_type)
+    items = zip(fields(record_type), row, strict=True)
+    return record_type(**{field.name: int(x) if field.name in integers else x for field, x in items})
 
 
 MIN_ROWS_OF_LARGE_GROUP = 512  # number of rows below which a group is counted together with others
@@ -240,21 +237,23 @@ def _number_values(values: Array) -> tuple[Array, Array]:
 
 def _count_small_groups(rows: RowBlock, starts: Array, names: tuple[str, ...], template: T) -> GroupColumns[T]:
     """Return the tallies of groups of consecutive rows: group g has the rows starts[g] to starts[g + 1] − 1."""
-    ranks, classes = tally_sums.default_views(template.kind, template.k, is_group=True)
+    ranks, classes = tally_sums.default_views(template.kind, template.k, default_lens_only=True)
     n, size = len(rows.P), np.diff(starts)
     ranked_columns, squares = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32), np.empty(n)
-    special_counts, extremes = np.zeros((len(names), _N_SURVEY_COUNTS), dtype=np.int64), np.zeros((len(names), 2))
+    special_counts = np.zeros((len(names), len(SURVEY_COUNTS)), dtype=np.int64)
+    extremes = np.zeros((len(names), len(SURVEY_EXTREMES)))
     bits = rows.P.view(np.int32 if rows.has_exact_cells else np.int64)
     row_statistics.summarize_row_groups(
         rows.P, bits, rows.rounding_tolerance, starts, ranked_columns, squares, special_counts, extremes
     )
     if rows.logits is not None:
-        special_counts[:, :2] = np.add.reduceat(np.stack(count_zeros_and_ones(rows), axis=1), starts[:-1])
+        zeros_and_ones = [SURVEY_COUNTS.index("zeros"), SURVEY_COUNTS.index("ones")]
+        special_counts[:, zeros_and_ones] = np.add.reduceat(np.stack(count_zeros_and_ones(rows), axis=1), starts[:-1])
     scores = np.stack([_score_sums_by_group(values, rows.w, starts) for values in row_scores(rows, squares)], axis=1)
-    counts = dict(zip(("zeros", "ones", "above", "inexact_sums", "ties"), special_counts.T, strict=True))
+    counts = dict(zip(SURVEY_COUNTS, special_counts.T, strict=True))
     n_infinite = scores[:, SCORES.index("log_loss"), _SCORE_FIELDS.index("infinite")]
     counts |= {"true_zeros": n_infinite, "voted": size * (rows.votes is not None)}
-    counts |= dict(zip(("excess", "worst_sum"), extremes.T, strict=True))
+    counts |= dict(zip(SURVEY_EXTREMES, extremes.T, strict=True))
     P, Y = values_by_rank(rows, ranked_columns) if ranks else values_by_class(rows, classes.start, classes.stop)
     n_cells = P.shape[1] * N_CELLS
     key, cell_n, cell_sums = _sum_cells_of_groups(rows, P, Y, np.repeat(np.arange(len(names)), size))
@@ -285,7 +284,7 @@ def _sum_cells_of_groups(rows: RowBlock, P: Array, Y: Array, group: Array) -> tu
     key, inverse = np.unique(keys, return_inverse=True)
     counts = np.zeros(len(key), dtype=np.int64)
     sums = np.zeros((len(key), len(UNWEIGHTED_SUMS if rows.is_unweighted else WEIGHTED_SUMS)))
-    grid_sums.tally_bins(P, as_plain_array(Y.astype(np.float64)), rows.weights, inverse.reshape(n, m), counts, sums)
+    fine_grid.tally_bins(P, as_plain_array(Y.astype(np.float64)), rows.weights, inverse.reshape(n, m), counts, sums)
     return key, counts, sums
 
 

@@ -70,7 +70,7 @@ class ProperScoreSums:
         return math.sqrt(max(0.0, self.wwss - 2 * m * self.wws + m * m * self.ww)) / self.w
 
 
-def score_terms(s: Array, w: Array | None = None) -> Array:
+def score_terms(s: Array, w: Array | None) -> Array:
     """Contribution of each row to the first five fields of `ProperScoreSums`, (5, n), given its finite score s (n,)."""
     if w is None:
         one, ss = np.ones(len(s)), s * s

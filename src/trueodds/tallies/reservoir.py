@@ -1,4 +1,4 @@
-"""Reservoir sample: a random sample of rows that does not depend on how they are split into batches."""
+"""Bottom-k sample: a random sample of rows that does not depend on how they are split into batches."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Reservoir:
     """A simple random sample of rows without replacement: those with the smallest keys, hashes of seed and row id.
 
     `+` keeps the smallest keys of both samples, so the result does not depend on the order and grouping of additions.
+    Both samples must have the same seed and `max_rows`, and no row id in common.
 
     >>> preds = Predictions([0, 1] * 500, [0.3] * 1000)
     >>> every = Reservoir.from_predictions(preds, np.arange(1000), seed=0, max_probs=20)
@@ -40,7 +41,7 @@ class Reservoir:
     """
 
     max_rows: int  # maximum number of rows in the sample
-    parts: tuple[SamplePart, ...]  # the sample are the `max_rows` rows with the smallest keys of all parts
+    parts: tuple[SamplePart, ...]  # the sample consists of the `max_rows` rows with the smallest keys of all parts
     max_key: np.uint64  # no row with a larger key is in the sample
     population_size: int  # number of rows from which the sample was drawn
 
@@ -60,6 +61,7 @@ class Reservoir:
         return sample._join_parts() if preds.n > max_rows else sample
 
     def __add__(self, other: Reservoir) -> Reservoir:
+        assert self.max_rows == other.max_rows
         max_key = min(self.max_key, other.max_key)
         candidates = (_rows_up_to_key(part, max_key) for part in (*self.parts, *other.parts))
         parts = tuple(part for part in candidates if part is not None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels.logistic_likelihood import likelihood_sums
+from trueodds.kernels.likelihood import likelihood_by_class, linear_log_loss, tempered_log_loss
 
 _PROBABILITIES_PER_BLOCK = 1 << 14  # probabilities per block, so that the temporaries stay in cache
 
@@ -53,8 +53,6 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
     threads. A compiled loop for a single parameter, the common case, also computes higher derivatives.
     """
     if X.shape[2] == 1:
-        from trueodds.kernels.softmax_log_loss import linear_log_loss
-
         return _likelihood_of_one_parameter(linear_log_loss(X[:, :, 0], Y, w, float(theta[0]), offset), w)
     m, rows_per_block = X.shape[2], max(1, _PROBABILITIES_PER_BLOCK // (X.shape[1] * X.shape[2]))
     total = Likelihood(0.0, np.zeros(m), np.zeros((m, m)), 0.0, 0)
@@ -77,9 +75,7 @@ def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float,
     >>> round(softmax_tempered(P, y, np.ones(2), 1.0, 1e-12).value, 6) == round(float(-np.log(0.9 * 0.5)), 6)
     True
     """
-    from trueodds.kernels.softmax_log_loss import tempered_log_loss as sums
-
-    return _likelihood_of_one_parameter(sums(P, Y, w, beta, min_prob, row_step), w[::row_step])
+    return _likelihood_of_one_parameter(tempered_log_loss(P, Y, w, beta, min_prob, row_step), w[::row_step])
 
 
 def _likelihood_of_one_parameter(sums: Array, w: Array) -> Likelihood:
@@ -122,8 +118,8 @@ def softmax_by_class(
     With a matrix `tying` T, the argument `theta` is a shorter vector φ with θ = Tφ, and derivatives are by φ. The value
     is convex. `with_hessian=False` omits the Hessian, which is then (0, 0).
 
-    Cost: O(nK²d²/2) time for features by class, O(nK²d²/4) for shared ones, O(nKd) without the Hessian. Features in
-    column-major order (`np.asfortranarray`) are not copied. The blocks are fixed, so no sum depends on the number of
+    Cost: O(nK²d²/2) time for features by class, O(nK²d²/4) for shared ones, O(nKd) without the Hessian; least for
+    features in column-major order (`np.asfortranarray`). The blocks are fixed, so no sum depends on the number of
     threads.
 
     >>> x, Y = np.log([[0.9, 0.1]]), np.array([[0.0, 1.0]])
@@ -132,41 +128,8 @@ def softmax_by_class(
     (2.3026, [0.9, -0.9])
     """
     coefficients = theta if tying is None else tying @ theta
-    value, gradient, class_blocks, pair_sums = likelihood_sums(
-        F, Y, w, coefficients.reshape(Y.shape[1], -1), offset, with_hessian
-    )
-    g = gradient.reshape(-1)
-    if not with_hessian:
-        H = np.zeros((0, 0))
-    elif F.ndim == 2:
-        H = _assemble_hessian_from_pairs(pair_sums, Y.shape[1])
-    else:
-        H = _assemble_hessian(class_blocks, pair_sums)
+    value, g, H = likelihood_by_class(F, Y, w, coefficients.reshape(Y.shape[1], -1), offset, with_hessian)
     if tying is not None:
         g = tying.T @ g
         H = tying.T @ H @ tying if with_hessian else H
-    return Likelihood(float(value[0]), g, H, float(w.sum()), len(w))
-
-
-def _assemble_hessian(class_blocks: Array, pair_sums: Array) -> Array:
-    """Hessian for features by class, (K·d, K·d), from the blocks of each class and Σ w q_k q_l f_k f_lᵀ of pairs."""
-    k, d = class_blocks.shape[:2]
-    upper = np.triu(pair_sums)  # entries below the diagonal are incomplete
-    H = -(upper + upper.T).reshape(k, d, k, d)
-    H[np.arange(k), :, np.arange(k), :] = class_blocks
-    return H.reshape(k * d, k * d)
-
-
-def _assemble_hessian_from_pairs(pair_sums: Array, k: int) -> Array:
-    """Hessian for shared features, (K·d, K·d), from the upper triangles of Σ w q_k q_l f fᵀ of each pair of classes.
-
-    The block of a class on the diagonal is the sum over its pairs with the other classes.
-    """
-    d = round((np.sqrt(8 * pair_sums.shape[1] + 1) - 1) / 2)
-    (first, second), (row, column) = np.triu_indices(k, 1), np.triu_indices(d)
-    H = np.zeros((k, k, d, d))
-    blocks = np.empty((len(first), d, d))
-    blocks[:, row, column] = blocks[:, column, row] = pair_sums
-    H[first, second] = H[second, first] = -blocks
-    H[np.arange(k), np.arange(k)] = -H.sum(axis=1)
-    return H.transpose(0, 2, 1, 3).reshape(k * d, k * d)
+    return Likelihood(value, g, H, float(w.sum()), len(w))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from trueodds.tallies.tally_sums import MAX_NULL_SIZE, TallySums
 MIN_ROWS_PER_BLOCK = 65_536  # minimum number of rows per block
 MAX_BLOCKS = 16  # maximum number of blocks, whose sums are in memory together
 MAX_NULL_BYTES = 2**26  # maximum number of bytes of their null covariances, 8·(K·bins)² each
+NO_ROWS_TEXT = "This needs the rows, which a tally does not keep."
+ROWS_REMEDY = "Pass the predictions from which the tally was made."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +49,8 @@ class Tally(TallySums):
 
     Tallies of batches or machines are added with `+`. All statistics are computed from the sums, except those that
     need single rows. A tally keeps the lenses confidence, rank:2 and rank:3 (three classes or more), each class, and
-    those passed to `from_predictions`. It also keeps proper scores, counts of special rows, and each
-    group column with its default lens.
+    those passed to `from_predictions`. It also keeps proper scores, counts of special rows, and each group column with
+    its default lens.
 
     Attributes
     ----------
@@ -82,8 +84,7 @@ class Tally(TallySums):
     Notes
     -----
     `+` is associative, commutative (up to float64 rounding) and does not change its operands. `sum` adds a list of
-    tallies. Memory: 48 bytes (88 with
-    weights or votes) per occupied cell, and 8·(K·bins)² for the null covariance.
+    tallies. Memory: 48 bytes (88 with weights or votes) per occupied cell, and 8·(K·bins)² for the null covariance.
 
     Examples
     --------
@@ -92,6 +93,8 @@ class Tally(TallySums):
     >>> both.n, both.views("positive")[0].y.tolist(), round(both.score("brier")["mean"], 4)
     (3, [0.0, 1.0], 0.02)
     """
+
+    cluster: ClassVar[None] = None  # rows of a tally are independent
 
     @classmethod
     def from_predictions(
@@ -137,7 +140,7 @@ class Tally(TallySums):
         bins, grid = check("bins", bins, BinCount, 15), check("grid", grid, BinCount | None, 10)
         if preds.weight is not None and not preds.weight.all():
             preds = preds[preds.weight > 0]  # as in a View, rows of weight 0 are ignored
-        count_group = partial(_tally_rows, preds, bins=bins, is_group=True)
+        count_group = partial(_tally_rows, preds, bins=bins, default_lens_only=True)
         groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
         batches = BatchFingerprints.from_predictions(preds)
         tally = replace(_tally_rows(preds, slice(None), bins), grid=grid, groups=groups, batches=batches)
@@ -308,8 +311,7 @@ class Tally(TallySums):
                 f"It holds {' and '.join(self.scores)}." if self.scores else "Create it with all_lenses=True.",
             )
         sums = self.scores[name]
-        totals = {field: getattr(sums, field) for field in ("w", "ww", "ws", "wws", "wwss", "infinite", "infinite_w")}
-        return {"mean": sums.mean, "standard_error": sums.standard_error, **totals}
+        return {"mean": sums.mean, "standard_error": sums.standard_error, **asdict(sums)}
 
     def notes(self, lens: str | Lens | None = None) -> tuple[Note, ...]:
         """Return the notes on all rows, and those of a lens.
@@ -379,15 +381,27 @@ class Tally(TallySums):
         return names if all(key in self.view_names for key, _ in names) else []
 
 
+def require_rows(data: Any, problem: str, *, got: str = "a tally", fix: str = ROWS_REMEDY) -> Any:
+    """Return data that have rows; raise TO403 for a tally."""
+    if isinstance(data, Tally):
+        raise InputError("TO403", problem, got, fix)
+    return data
+
+
+def models_with_rows(models: Mapping[str, Any]) -> dict[str, Predictions]:
+    """Return the models that are no tallies."""
+    return {name: model for name, model in models.items() if not isinstance(model, Tally)}
+
+
 def lens_views(data: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
     """Return the views of a lens on rows or on the cells of a tally."""
     return data.views(lens) if isinstance(data, Tally) else lens.views(data)
 
 
-def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, is_group: bool = False) -> Tally:
+def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, default_lens_only: bool = False) -> Tally:
     """Tally rows with the default lenses, in blocks that depend on the numbers of rows, classes and bins only."""
-    ranks, classes = tally_sums.default_views(preds.kind, preds.k, is_group=is_group)
-    keeps_null_covariance = preds.kind == "classes" and not is_group and preds.k * bins <= MAX_NULL_SIZE
+    ranks, classes = tally_sums.default_views(preds.kind, preds.k, default_lens_only=default_lens_only)
+    keeps_null_covariance = preds.kind == "classes" and not default_lens_only and preds.k * bins <= MAX_NULL_SIZE
     max_blocks = MAX_BLOCKS
     if keeps_null_covariance:
         max_blocks = max(1, min(MAX_BLOCKS, MAX_NULL_BYTES // (8 * (preds.k * bins) ** 2)))

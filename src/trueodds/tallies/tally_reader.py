@@ -16,17 +16,17 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.tallies.batch_fingerprints import MAX_FINGERPRINTS, BatchFingerprints
+from trueodds.tallies.batch_fingerprints import FINGERPRINT_LENGTH, MAX_FINGERPRINTS, BatchFingerprints
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells, SimplexCells
-from trueodds.tallies.proper_score_sums import ProperScoreSums
+from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
 from trueodds.tallies.tally import Tally
 from trueodds.tallies.tally_sums import (
     MAX_NULL_SIZE,
-    MAXIMUM_FIELDS,
     SCHEMA,
     SpecialRowCounts,
     checksum,
     default_views,
+    integer_fields,
     view_names,
 )
 
@@ -59,13 +59,12 @@ def load(path: str | Path) -> Tally:
 
 PREDICTION_KINDS = ("classes", "confidence", "multilabel")
 SUM_TOLERANCE = 1e-6  # relative: rounding of long sums may violate an inequality between them by so much
-_FINGERPRINT_PATTERN = re.compile("[0-9a-f]{16}")
+_FINGERPRINT_PATTERN = re.compile(f"[0-9a-f]{{{FINGERPRINT_LENGTH}}}")
 MAX_ROUNDING_EXCESS = 0.5  # largest excess of a mean over 1 by rounding, for float16 tables of many classes
 
 
 class TallyReader:
-    """Reads and checks the fields of one JSON object of a saved tally; `path_prefix` is its path,
-    such as `groups.site.`."""
+    """Reads and checks the fields of one JSON object of a saved tally; `path_prefix` is its path, as `groups.site.`."""
 
     def __init__(self, value: Any, path_prefix: str) -> None:
         if not isinstance(value, dict):
@@ -112,7 +111,8 @@ class TallyReader:
         rows_reader = reader.child_reader("rows")
         names = reader.read_keys("rows")
         is_valid = len(names) <= MAX_FINGERPRINTS and all(map(_FINGERPRINT_PATTERN.fullmatch, names))
-        reader.require(is_valid, "rows", f"{len(names):,} fingerprints, or one that is not 16 hexadecimal digits")
+        received = f"{len(names):,} fingerprints, or one that is not {FINGERPRINT_LENGTH} hexadecimal digits"
+        reader.require(is_valid, "rows", received)
         rows = {name: rows_reader.read_integer(name, 1) for name in names}
         repeated_rows = reader.read_integer("repeated_rows", 0)
         reader.require(sum(rows.values()) + repeated_rows <= n, "rows", f"more than {n:,} rows")
@@ -133,7 +133,7 @@ class TallyReader:
             name: self.child_reader("scores").child_reader(name).read_record(ProperScoreSums)
             for name in self.read_keys("scores")
         }
-        self.require(set(scores) in ({"brier", "log_loss"}, set()), "scores", str(sorted(scores)))
+        self.require(set(scores) in (set(SCORES), set()), "scores", str(sorted(scores)))
         for name, sums in scores.items():
             total = sums.w + sums.infinite_w
             self.require(_are_close(total, weight), f"scores.{name}.w", f"{total:.10g} for a weight of {weight:.10g}")
@@ -167,7 +167,7 @@ class TallyReader:
     def read_view_names(self, kind: str, classes: tuple[Any, ...], *, is_group: bool) -> tuple[str, ...]:
         """Read the names of the views: the default ones, followed by those of additional lenses."""
         names = self.read_list("slots")
-        default_names = list(view_names(*default_views(kind, len(classes), is_group=is_group)))
+        default_names = list(view_names(*default_views(kind, len(classes), default_lens_only=is_group)))
         extra_names = names[len(default_names) :]
         is_valid = names[: len(default_names)] == default_names and len(set(map(str, names))) == len(names)
         self.require(
@@ -241,13 +241,8 @@ class TallyReader:
 
     def read_record(self, record_type: type[Any]) -> Any:
         """Read a dataclass of sums or counts, with integers for integer fields."""
-        names = [field.name for field in fields(record_type)]
+        names, integers = [field.name for field in fields(record_type)], integer_fields(record_type)
         self.require(set(self.json_object) == set(names), "", str(sorted(self.json_object)))
-        integers = (
-            ("infinite",)
-            if record_type is ProperScoreSums
-            else tuple(name for name in names if name not in MAXIMUM_FIELDS)
-        )
         signed_names = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
         return record_type(
             **{

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,16 +18,19 @@ from trueodds.core.typing import Array
 from trueodds.lenses import classes as lenses
 from trueodds.lenses.base import Lens
 from trueodds.tallies.batch_fingerprints import BatchFingerprints
-from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells, SimplexCells
+from trueodds.tallies.cells import SIMPLEX_SUMS, UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells, SimplexCells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
 
 # Fields of `SpecialRowCounts` that are merged by their maximum. The other fields are added.
 MAXIMUM_FIELDS = ("excess", "worst_sum")
+_SPLIT_LEVELS = 3  # outer levels of a content whose parts are hashed one by one
 
 
 @dataclass(frozen=True, slots=True)
 class SpecialRowCounts:
     """Counts of special rows, such as rows with tied probabilities. The counts of two tallies are merged with `+`.
+
+    Integers are counts; the other fields, `MAXIMUM_FIELDS`, are largest values.
 
     >>> both = SpecialRowCounts(zeros=2, excess=1e-7) + SpecialRowCounts(zeros=1, excess=3e-7)
     >>> both.zeros, both.excess
@@ -69,24 +72,36 @@ class SpecialRowCounts:
         return tuple(notes)
 
 
+def integer_fields(record_type: type[Any]) -> frozenset[str]:
+    """Return the names of the fields of `SpecialRowCounts` or `ProperScoreSums` that are integers in saved tallies."""
+    return frozenset(item.name for item in fields(record_type) if item.type == "int")
+
+
 COUNT_FIELDS = tuple(field.name for field in fields(SpecialRowCounts))  # names of all fields
 
 
 LARGEST_PROBABILITY_LENSES = ("confidence", "top-1", "rank:1")  # lenses that are read from the view `confidence`
 
 
-def default_views(kind: str, k: int, *, is_group: bool = False) -> tuple[int, range]:
-    """Return which views are stored by default: the number of largest probabilities, and the classes.
+class DefaultViews(NamedTuple):
+    """The binary views of a tally before those of additional lenses, in the order of its cells."""
 
-    The tally of a group stores only the views of the default lens.
+    ranks: int  # number of largest probabilities of each row, each of which is a view
+    classes: range  # numbers of the classes, each of which is a view against the rest
+
+
+def default_views(kind: str, k: int, *, default_lens_only: bool) -> DefaultViews:
+    """Return which views are stored by default.
+
+    The tally of a group, and one of `tally_default_lens`, stores only the views of the default lens.
     """
     if kind == "confidence":
-        return 1, range(0)
+        return DefaultViews(1, range(0))
     if kind == "multilabel":
-        return 0, range(k)
-    if is_group:
-        return (0, range(1, 2)) if k == 2 else (1, range(0))
-    return (1 if k == 2 else 3), range(k)
+        return DefaultViews(0, range(k))
+    if default_lens_only:
+        return DefaultViews(0, range(1, 2)) if k == 2 else DefaultViews(1, range(0))
+    return DefaultViews(1 if k == 2 else 3, range(k))
 
 
 def view_names(ranks: int, classes: range) -> tuple[str, ...]:
@@ -193,8 +208,26 @@ def checksum(content: Mapping[str, Any]) -> str:
     >>> checksum({"n": 2, "weight": 2.0}) == checksum({"weight": 2, "n": 2.0, "sha256": "..."})
     True
     """
-    unsigned = _with_floats({key: value for key, value in content.items() if key != "sha256"})
-    return sha256(json.dumps(unsigned, sort_keys=True).encode()).hexdigest()
+    result = sha256()
+    for text in _sorted_json({key: value for key, value in content.items() if key != "sha256"}, _SPLIT_LEVELS):
+        result.update(text.encode())
+    return result.hexdigest()
+
+
+def _sorted_json(value: Any, levels: int) -> Iterator[str]:
+    """Yield the JSON of a value with sorted keys, in pieces for its outer levels, so that few are in memory."""
+    if not levels or not isinstance(value, (Mapping, list, tuple)) or not value:
+        yield json.dumps(_with_floats(value), sort_keys=True)
+        return
+    is_mapping = isinstance(value, Mapping)
+    before = "{" if is_mapping else "["
+    for item in sorted(value) if is_mapping else value:
+        yield before
+        if is_mapping:
+            yield f"{json.dumps(item)}: "
+        yield from _sorted_json(value[item] if is_mapping else item, levels - 1)
+        before = ", "
+    yield "}" if is_mapping else "]"
 
 
 def _with_floats(value: Any) -> Any:
@@ -242,7 +275,7 @@ def _sums_to_dict(tally: TallySums) -> dict[str, Any]:
         "dtype": tally.dtype,
         "bins": tally.bins,
         "grid": tally.grid,
-        "slots": list(tally.view_names),
+        "slots": list(tally.view_names),  # the name of the key in the schema
         "n": tally.n,
         "weight": tally.weight,
         "cells": {
@@ -251,7 +284,7 @@ def _sums_to_dict(tally: TallySums) -> dict[str, Any]:
             "sums": {name: column.tolist() for name, column in zip(names, tally.cells.sums.T, strict=True)},
         },
         "joint": {
-            name: {key: getattr(cells, key).tolist() for key in ("keys", "n", "w", "ww", "wp", "wy")}
+            name: {key: getattr(cells, key).tolist() for key in ("keys", *SIMPLEX_SUMS)}
             for name, cells in tally.joint.items()
         },
         "null": _null_to_dict(tally.null),

@@ -14,14 +14,15 @@ from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
 from trueodds.kernels.isotonic import isotonic_means
-from trueodds.kernels.logistic_likelihood import spline_likelihood
+from trueodds.kernels.likelihood import spline_likelihood
 from trueodds.tallies.softmax_likelihood import Likelihood
 
 SLOPE_TOLERANCE = 1e-10  # slopes that count as 0: over all finite log odds of a float they amount to 1e-7
-# Penalties per row that `auto` tries, in squared log odds: from almost a line to a wave between each pair of knots.
+# Penalties per row of which one is selected, in squared log odds: from almost a line to a wave between two knots.
 PENALTY_GRID = 10.0 ** np.arange(3.0, -6.5, -0.5)
 MAX_SCORE_GROUPS = 1024  # of neighboring scores, used to choose the penalty; the fit uses every score
-DEGREES_OF_FREEDOM_FACTOR = 1.4  # weight of a degree of freedom: 1 is AIC, which overfits some hundred rows
+# Weight of a degree of freedom, 1.4 in docstrings: 1 is AIC, which overfits some hundred rows.
+DEGREES_OF_FREEDOM_FACTOR = 1.4
 CRITERION_TOLERANCE = 1e-9  # relative tolerance of the criterion
 MIN_SCORE_DIFFERENCE = 1e-6  # differences of log odds within the rounding of float32
 MIN_KNOT_GAP = 0.1  # smallest distance of two knots, relative to equally spaced ones
@@ -172,8 +173,10 @@ class SplineBasis:
     def likelihood(self, data: OutcomeCounts, theta: Array) -> Likelihood:
         """The likelihood of the parameters θ (d,), of which the last ones may be left out if they are 0."""
         d = len(theta)
-        # For each segment the value, the gradient by `segment_ends` (4), and the lower triangle of the Hessian (10).
-        sums = spline_likelihood(*data, self.knots, self.values[:, :d] @ theta, self.second_derivatives[:, :d] @ theta)
+        # The columns of `sums`, of which each segment has a row: the value, the gradient by `segment_ends` (4), and the
+        # lower triangle of the Hessian (10).
+        values, second_derivatives = self.values[:, :d] @ theta, self.second_derivatives[:, :d] @ theta
+        sums = spline_likelihood(data.x, data.events, data.nonevents, self.knots, values, second_derivatives)
         segment_ends = self.segment_ends[:, :, :d]
         moments = sums[:, 5 + _SYMMETRIC_INDEX].reshape(-1, 4, 4)
         end_rows = segment_ends.reshape(-1, d)

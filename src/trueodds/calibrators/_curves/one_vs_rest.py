@@ -25,7 +25,7 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_count
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
-from trueodds.kernels import map_blocks, score_keys
+from trueodds.kernels import map_blocks, sorting
 from trueodds.lenses.view import View
 
 T = TypeVar("T")
@@ -153,7 +153,6 @@ def effective_rows(w: Array) -> tuple[float, Array]:
 
     Counts sum to the number of rows. Other weights are scaled to sum to n.
 
-    >>> import numpy as np
     >>> effective_rows(np.array([0.5, 0.25])), effective_rows(np.array([2.0, 1.0]))
     ((2.0, array([1.33333333, 0.66666667])), (3.0, array([2., 1.])))
     """
@@ -209,14 +208,14 @@ def fit_by_class(
     """Fit a curve to the second of two classes, or one to every class, on the rows with positive weight.
 
     If every row has weight 1 and a single outcome, `fit_keys(keys)` gets integer keys that hold score and outcome of
-    each row, sorted by score (see `kernels.score_keys`), which is faster. Otherwise, and for log-probabilities,
+    each row, sorted by score (see `kernels.sorting`), which is faster. Otherwise, and for log-probabilities,
     `fit_rows(x, y, w)` is called with the scores x on the `score_scale` of P. Y is (n, K) shares, or class numbers
     (n,). Returns one result per fitted class.
     """
     P, Y, w = rows_with_weight(P, Y, w)
     classes = fitted_classes(P.shape[1])
     if not isinstance(P, LogProbabilities) and (w == 1).all():
-        results = score_keys.map_sorted_keys(P, Y, fit_keys, classes)
+        results = sorting.map_sorted_keys(P, Y, fit_keys, classes)
         if results is not None:
             return tuple(results)
 
@@ -235,9 +234,9 @@ def fit_curves_from_counts(
     """Fit curves `fit_curve(s, mass, events)` from the increasing distinct scores s, and Σw and Σwy at each."""
 
     def fit_rows(x: Array, y: Array, w: Array) -> T:
-        return fit_curve(*score_keys.sum_by_score(x, y, w, score_keys.argsort_scores(x)))
+        return fit_curve(*sorting.sum_by_score(x, y, w, sorting.argsort_scores(x)))
 
-    return fit_by_class(P, Y, w, lambda keys: fit_curve(*score_keys.count_by_score(keys)), fit_rows)
+    return fit_by_class(P, Y, w, lambda keys: fit_curve(*sorting.count_by_score(keys)), fit_rows)
 
 
 def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabilities) -> Array:

@@ -53,6 +53,12 @@ def check_knots(key: str, x: Array, scale: str) -> None:
         raise invalid_value_error(key, f"numbers from {low:g} to {high:g}", float(x[0] if x[0] < low else x[-1]))
 
 
+def is_outside_flat_segments(y: Array) -> Array:
+    """Mask (m,) of the knots of a piecewise linear curve with values y (m,), without those inside a flat segment."""
+    is_end = y[1:] != y[:-1]
+    return np.append(True, is_end) | np.append(is_end, True)
+
+
 MAX_DECREASE = 1e-3  # total decrease of the probability with a higher score, up to which a map counts as nondecreasing
 _N_POINTS = 1001  # evaluations at equally spaced log odds, and at as many quantiles of the rows
 

@@ -13,10 +13,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.calibrators._glm.fit_data import SummableRows
-from trueodds.calibrators._glm.log_linear import (
-    MAX_NEWTON_PARAMETERS,
-    LogLinearRows,
-)
+from trueodds.calibrators._glm.log_linear import MAX_NEWTON_PARAMETERS, LogLinearRows
 from trueodds.calibrators._glm.log_probabilities import softmax
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton, minimize_with_fallback
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
@@ -144,9 +141,7 @@ def fit_baseline_logits(data: SummableRows, has_parameters: Array, penalty: floa
                 sums_at_points=lambda points: centered.sums(map(likelihood_of_rows, points)),
             )  # fmt: skip
         curvature = centered.sum(partial(_hessian_diagonal, means=means)) @ tying / total_weight
-        # The last term bounds the scale of parameters without curvature.
-        scale = 1 / np.sqrt(curvature + 2 * strengths + 1e-9 * curvature.max())
-        return minimize_lbfgs(partial(sums, with_hessian=False), identity, Ridge(strengths, identity), scale)
+        return minimize_lbfgs(partial(sums, with_hessian=False), identity, Ridge(strengths, identity), curvature)
 
     return BaselineLogitFit(
         data=centered,
@@ -155,7 +150,7 @@ def fit_baseline_logits(data: SummableRows, has_parameters: Array, penalty: floa
         both_signs=(low <= 0) & (high >= 0),
         penalty=penalty,
         optimum=minimize_with_fallback(minimize),
-        identity_loss=losses[0],  # the search starts at the identity
+        identity_loss=losses[0],  # both searches start at the identity
     )
 
 

@@ -19,7 +19,7 @@ from trueodds.calibrators._glm.log_probabilities import MIN_PROB, LogProbabiliti
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 
-_WEIGHT_TOLERANCE = 1e-9  # relative difference up to which weights are equal, and share of votes that counts as 0
+_EQUALITY_TOLERANCE = 1e-9  # relative difference up to which two weights, or a share of votes and 1, are equal
 _PROBABILITIES_PER_BLOCK = 2**18  # so that temporaries stay in a core's cache
 
 
@@ -36,7 +36,7 @@ class FitData:
 
     @classmethod
     def from_rows(
-        cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, min_prob: float, logits: bool
+        cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, *, min_prob: float, logits: bool
     ) -> FitData:
         if not w.all():
             has_weight = w > 0
@@ -82,8 +82,8 @@ class FitData:
         """Whether rows have equal weights, a single outcome each and no clusters."""
         if self.cluster is not None:
             return RowHomogeneity(has_clusters=True)
-        has_vote_shares = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _WEIGHT_TOLERANCE).any())
-        return RowHomogeneity(float(self.w.min()), float(self.w.max()), False, has_vote_shares)
+        has_vote_shares = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _EQUALITY_TOLERANCE).any())
+        return RowHomogeneity(float(self.w.min()), float(self.w.max()), has_vote_shares=has_vote_shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class RowHomogeneity:
         """How standard errors are computed, one of `parameter_uncertainty.STD_ERROR_METHODS`."""
         if self.has_clusters or self.has_vote_shares:
             return "clusters" if self.has_clusters else "votes"
-        return "curvature" if self.max_weight - self.min_weight <= _WEIGHT_TOLERANCE * self.min_weight else "weights"
+        return "curvature" if self.max_weight - self.min_weight <= _EQUALITY_TOLERANCE * self.min_weight else "weights"
 
     def __add__(self, other: RowHomogeneity) -> RowHomogeneity:
         return RowHomogeneity(
@@ -208,7 +208,7 @@ RowFunction = Callable[[Any], Any]
 class SummableRows(ABC):
     """Rows, in memory or streamed, of which a fit needs only sums."""
 
-    summary: Any  # of the original rows: `FitData` in memory, else `FitDataSummary`
+    summary: Any  # of the original rows: `FitData` in memory, else `FitDataSummary`, which has its attributes for sums
     rows: Any  # rows in memory; None if they are streamed
     n_probabilities: int = 0  # number of probabilities in memory; 0 if rows are streamed
 

@@ -33,7 +33,9 @@ MAX_PARAMETER = 1e15  # of a saved weight or bias: larger than any fit gives, an
 # The diagonal of W, (K,), or W.
 Weights = Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k",), or_shape=("k", "k"))]
 Biases = Annotated[Array, Numbers(-MAX_PARAMETER, MAX_PARAMETER, ("k",))]
-MAX_NEWTON_PARAMETERS = 1000  # parameters from which limited-memory BFGS is faster than Newton's method
+# Parameters from which limited-memory BFGS is faster than Newton's method. Texts on `dirichlet` and `matrix` state 31
+# classes, the largest number with at most so many parameters, K (K + 1).
+MAX_NEWTON_PARAMETERS = 1000
 DIAGONAL_PENALTY = 0.5  # nats: a normal prior with standard deviation 1 around the identity
 
 
@@ -207,10 +209,11 @@ def _minimize_penalized(
         )  # fmt: skip
     curvature = data.sum(partial(_hessian_diagonal, shared_features=shared_features)) / data.summary.total_weight
     curvature = curvature.reshape(-1) if tying is None else tying.T**2 @ curvature.reshape(-1)
-    # The last term bounds the scale of parameters without curvature.
-    scale = 1 / np.sqrt(curvature + 2 * strengths + 1e-9 * curvature.max())
     return minimize_lbfgs(
-        lambda theta: data.sum(likelihood_of_rows(theta, with_hessian=False)), initial, Ridge(strengths, center), scale
+        lambda theta: data.sum(likelihood_of_rows(theta, with_hessian=False)),
+        initial,
+        Ridge(strengths, center),
+        curvature,
     )
 
 

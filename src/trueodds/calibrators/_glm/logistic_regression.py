@@ -15,7 +15,6 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.core.weighted_sum import weighted_sum
-from trueodds.kernels.linear_algebra import cross_product, dot
 from trueodds.tallies.softmax_likelihood import Likelihood
 
 MAX_COEFFICIENT = 1e100  # larger than any coefficient of a fit
@@ -108,16 +107,16 @@ def fit_logistic_from_sums(
     data: SummableRows, default_theta: Array, *, smooth: bool = False, intercept: bool = True
 ) -> LogisticFit:
     """Fit as `fit_logistic` does, from sums over `LogisticRows`."""
-    return _maximize_likelihood(data, _column_moments(data, intercept), default_theta, smooth, intercept)
+    moments = _column_moments(data, intercept)
+    return _maximize_likelihood(data, moments, default_theta, smooth=smooth, intercept=intercept)
 
 
 def fit_finite_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
     """Maximum likelihood θ, or where it is not finite, that of the smoothed targets with `converged` False."""
     moments = _column_moments(data, intercept)
-    optimum = _maximize_likelihood(data, moments, default_theta, False, intercept)
-    if optimum.converged:
-        return optimum
-    return replace(_maximize_likelihood(data, moments, default_theta, True, intercept), converged=False)
+    maximize = partial(_maximize_likelihood, data, moments, default_theta, intercept=intercept)
+    optimum = maximize(smooth=False)
+    return optimum if optimum.converged else replace(maximize(smooth=True), converged=False)
 
 
 def _column_moments(data: SummableRows, intercept: bool) -> ColumnMoments:
@@ -126,7 +125,7 @@ def _column_moments(data: SummableRows, intercept: bool) -> ColumnMoments:
 
 
 def _maximize_likelihood(
-    data: SummableRows, moments: ColumnMoments, default_theta: Array, smooth: bool, intercept: bool
+    data: SummableRows, moments: ColumnMoments, default_theta: Array, *, smooth: bool, intercept: bool
 ) -> LogisticFit:
     """Maximize the likelihood for decorrelated columns, with the log odds of the mean target as starting intercept."""
     n_events, n_nonevents = moments.n_events, moments.n_nonevents
@@ -257,11 +256,10 @@ class ColumnMoments:
         X, y, w, _ = rows
         total, means, columns = float(w.sum()), np.zeros(X.shape[1]), np.ascontiguousarray(X.T, dtype=np.float64)
         if intercept and total > 0:
-            means[1:] = [dot(w, column) / total for column in columns[1:]]
-        squares = np.array([dot(w, column**2) for column in columns])
+            means[1:] = [weighted_sum(w, column) / total for column in columns[1:]]
+        squares = np.array([weighted_sum(w, column**2) for column in columns])
         centered = columns - means[:, None]
-        products = np.zeros((len(columns), len(columns)))
-        cross_product(w * centered, centered, False, products)
+        products = np.array([[weighted_sum(w * a, b) for b in centered] for a in centered])
         return cls(total, float(weighted_sum(w, y)), float(weighted_sum(w, 1 - y)), means, squares, products)
 
     def __add__(self, other: ColumnMoments) -> ColumnMoments:

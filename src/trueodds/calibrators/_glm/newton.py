@@ -208,13 +208,14 @@ _N_CORRECTIONS = 20  # pairs of steps and gradient changes that approximate the 
 _MAX_FINAL_NEWTON_STEPS, _MAX_CG_STEPS = 6, 50  # final Newton steps, and conjugate gradient steps in each
 _CG_TOLERANCE = 1e-6  # of the squared norm of the gradient: the step is then accurate to a tenth of a percent
 _DIFFERENCE_STEP = 1e-5  # largest change of a scaled parameter in a difference of gradients
+_MIN_SCALING_CURVATURE = 1e-9  # relative to the largest: bounds the scale of parameters without curvature
 
 
-def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge, scale: Array) -> Minimum:
+def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge, curvature: Array) -> Minimum:
     r"""Minimize :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)` by limited-memory BFGS.
 
-    `sums` evaluates F and its gradient at θ (m,), in one pass over the rows; no Hessian is computed. `scale` (m,) is
-    one over the root of each parameter's curvature.
+    `sums` evaluates F and its gradient at θ (m,), in one pass over the rows; no Hessian is computed. A is diagonal.
+    `curvature` (m,) is about the second derivative of F/w by each parameter, by which parameters are scaled.
 
     BFGS compares values of the loss, which leaves gradients near the square root of the rounding error. Some Newton
     steps then reduce them to `GRADIENT_TOLERANCE`. They are computed by conjugate gradients, with differences of
@@ -222,6 +223,7 @@ def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Rid
     """
     from scipy.optimize import minimize
 
+    scale = 1 / np.sqrt(curvature + 2 * ridge.strength + _MIN_SCALING_CURVATURE * curvature.max())
     loss = _ScaledLoss(sums, start, ridge, scale)
     options = {
         "maxcor": _N_CORRECTIONS,

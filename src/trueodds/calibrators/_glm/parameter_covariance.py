@@ -91,7 +91,10 @@ class ParameterCovariance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreVectors:
-    """Gradient contributions of the rows at the fitted parameters, for the classes that have parameters."""
+    """Gradient contributions of the rows at the fitted parameters, for the m classes that have parameters.
+
+    The d = 2m parameters are γ and τ of each class in turn, in all results and arguments.
+    """
 
     x: Array  # (n, m) log odds
     q: Array  # (n, m) fitted probabilities

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 
 from trueodds.calibrators._glm.log_linear import MAX_NEWTON_PARAMETERS
-from trueodds.calibrators._glm.parameter_uncertainty import STD_ERROR_METHODS, ParameterUncertainty
+from trueodds.calibrators._glm.parameter_uncertainty import (
+    PARAMETERS_PER_CLASS,
+    STD_ERROR_METHODS,
+    ParameterUncertainty,
+)
 from trueodds.core.formatting import format_number
+from trueodds.core.holm import holm
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
-from trueodds.kernels.holm import holm
 
 MAX_SHOWN_CLASSES = 20  # rows of the table; of more classes, those with the smallest p-values are shown
 _MAX_NAME_LENGTH = 24  # characters of a name
-MAX_EXPONENT = 700.0  # largest log whose exponential is finite
+MAX_EXPONENT = 700.0  # limit of exponents, because exp overflows beyond 709.78
 
 _COLUMN_HEADERS = ("δ", "95 %", "s.e. log δ", "γ", "95 %", "s.e. γ", "Wald p (δ = γ = 1)", "Holm's p")
 
@@ -58,7 +62,8 @@ class ParameterTable:
         ]
         if len(shown) < len(parameter_classes):
             larger = "" if self.std_errors is None else " with larger p-values"
-            text_lines.append(f"… and {len(parameter_classes) - MAX_SHOWN_CLASSES:,} more classes{larger}.")
+            n_others = len(parameter_classes) - MAX_SHOWN_CLASSES
+            text_lines.append(f"… and {n_others:,} more {'class' if n_others == 1 else 'classes'}{larger}.")
         if self.std_errors is not None:
             text_lines += [
                 f"{name} {baseline_text}: {self._class_sentence(i, name)}" for name, i in zip(names, shown, strict=True)
@@ -89,7 +94,8 @@ class ParameterTable:
         """P-values of Wald's test that a class needs no change, (K − 1,)."""
         if self.uncertainty is None or self.uncertainty.covariance is None:
             return np.full(len(self.tau), np.nan)
-        V, std_errors = self.uncertainty.covariance, np.sqrt(self.uncertainty.covariance.diagonal(axis1=1, axis2=2))
+        V, std_errors = self.uncertainty.covariance, self.std_errors
+        assert std_errors is not None
         # In standard errors, so that no pivot vanishes, however different they are.
         z_tau, z_gamma = self.tau / std_errors[:, 0], (self.gamma - 1) / std_errors[:, 1]
         correlation = V[:, 0, 1] / std_errors[:, 0] / std_errors[:, 1]
@@ -159,7 +165,7 @@ def _format_interval(limits: Array) -> str:
 
 MIN_UNITS_PER_PARAMETER = 10  # effective units per parameter of a class below which their number is reported
 
-_NO_STD_ERROR_TEXTS = {
+_NO_STD_ERROR_TEXTS = {  # by each of the NO_STD_ERROR_REASONS
     "infinite": "no finite δ and γ are optimal, so a slight penalty decided them.",
     "absent": "some classes were never observed.",
     "untold": "the predictions take too few values to separate every shift from its slope.",
@@ -172,8 +178,8 @@ _NO_STD_ERROR_TEXTS = {
         " them."
     ),
 }
-_REASONS_REMOVED_BY_PENALTY = ("infinite", "absent", "untold")  # with a penalty there are standard errors
-_ROBUST_STD_ERROR_TEXTS = {
+_REASONS_REMOVED_BY_PENALTY = ("infinite", "absent", "untold")
+_ROBUST_STD_ERROR_TEXTS = {  # by the STD_ERROR_METHODS other than "curvature"
     "weights": (
         "With weights, standard errors are sandwich estimates and no likelihood ratio is shown: weights are not counts"
         " of rows."
@@ -251,7 +257,7 @@ def describe_uncertainty(uncertainty: ParameterUncertainty | None, method: str) 
         sentences.append(_ROBUST_STD_ERROR_TEXTS[uncertainty.std_error_method])
     if (
         uncertainty.effective_units is not None
-        and uncertainty.effective_units < MIN_UNITS_PER_PARAMETER * 2 * _count_classes(uncertainty)
+        and uncertainty.effective_units < MIN_UNITS_PER_PARAMETER * PARAMETERS_PER_CLASS * _count_classes(uncertainty)
     ):
         unit_noun = "clusters" if uncertainty.std_error_method == "clusters" else "rows"
         sentences.append(
@@ -280,7 +286,7 @@ def _count_classes(uncertainty: ParameterUncertainty) -> int:
 
 
 def _remedy_text(uncertainty: ParameterUncertainty, method: str) -> str:
-    """A hint how to obtain standard errors, if a penalty or other rows give them."""
+    """A hint on how to obtain standard errors, if a penalty or other rows give them."""
     if uncertainty.std_error_method not in _REASONS_REMOVED_BY_PENALTY:
         return ""
     if uncertainty.penalized:

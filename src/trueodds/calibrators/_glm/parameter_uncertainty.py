@@ -45,7 +45,7 @@ NO_STD_ERROR_REASONS = (
     "far",  # the rows are streamed, so that there is no jackknife
 )
 
-PARAMETERS_PER_CLASS = 2  # parameters per class, τ and γ: the covariance needs more units than this
+PARAMETERS_PER_CLASS = 2  # τ and γ: the covariance needs more units than this
 
 # Smallest distance of a correlation from 1: closer to it, rounding error would decide Wald's test.
 _MIN_CORRELATION_MARGIN = 1e-10

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit, ndtr
 
-from trueodds.calibrators._glm.log_probabilities import LogProbabilities
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, probability_pair
 from trueodds.calibrators._groups.rows_with_columns import Levels
 from trueodds.calibrators._groups.shrunken_shifts import BinaryRows
-from trueodds.calibrators.confirm_gain import Confirmation, confirm_gain
+from trueodds.calibrators.confirm_gain import MIN_ROWS, POWER, Confirmation, confirm_gain
 from trueodds.calibrators.cross_validation import count_units, stratified_folds, stratified_holdout
 from trueodds.calibrators.uniform_mixture import uniform_share
 from trueodds.core.errors import InputError, Note
@@ -20,13 +20,11 @@ from trueodds.core.formatting import format_number, format_percent, format_pvalu
 from trueodds.core.table import to_data_frame
 from trueodds.core.typing import Array
 
-MIN_ROWS = 20  # rows (clusters) below which nothing is confirmed
 MAX_ROWS = 100_000  # rows on which a repair is confirmed; more would hardly change the result
 _FOLDS = 5
-_SHARE_SHOWN = 0.4  # of the rows, whose errors are shown by a fit to the other ones
+_SHARE_SHOWN = 0.4  # of the rows, whose errors are shown by a fit to the others; docstrings state it as 40 %
 _MAX_REDRAWS, _MIN_REDRAWS, _MAX_DRAWN = 999, 199, 20_000_000  # redraws of the labels, and labels drawn in all
-_POWER = 0.8  # with which harm is detected, else it counts as undetected
-_MIN_SHARE_LARGE = 0.01  # share of the rows from which a group is called large
+_MIN_SHARE_LARGE = 0.01  # share of the rows from which a group is called large; docstrings state it as 1 %
 
 # Fits a repair to some rows, and returns the log odds of others with the overall shift alone, and repaired.
 FitAndPredict = Callable[[Array, Array], tuple[Array, Array]]
@@ -101,20 +99,18 @@ class GroupRepair:
         if self.confirmation is None:
             return (Note("TN546", f"Too few rows ({self.n:,}) to confirm a repair, which is left out."),)
         gain = self.confirmation
-        text = (
-            f"Over the overall shift alone, the repair gains {format_number(gain.gain)} nats per row on"
+        gain_text = (
+            f"the overall shift alone, the repair gains {format_number(gain.gain)} nats per row on"
             f" held-out rows ({format_percent(1 - 2 * gain.alpha)} interval {format_range(gain.low, gain.high)};"
             f" {format_pvalue_clause(gain.pvalue)})"
         )
+        harm_text = format_pvalue_clause(self.harm_pvalue)
         if self.confirmed:
-            text = (
-                f"Confirmed. {text}, and no group is harmed beyond chance ({format_pvalue_clause(self.harm_pvalue)})."
-            )
+            text = f"Confirmed. Over {gain_text}, and no group is harmed beyond chance ({harm_text})."
         elif gain.confirmed:
-            text = f"Not confirmed: {text[0].lower()}{text[1:]}, but {self.harmed} is harmed"
-            text += f" ({format_pvalue_clause(self.harm_pvalue)}). It is left out."
+            text = f"Not confirmed: over {gain_text}, but {self.harmed} is harmed ({harm_text}). It is left out."
         else:
-            text = f"Not confirmed: {text[0].lower()}{text[1:]}. It is left out."
+            text = f"Not confirmed: over {gain_text}. It is left out."
         if self.n < self.n_fit:
             text += f" This was tested on {self.n:,} of the {self.n_fit:,} rows."
         notes = [Note("TN546", text)]
@@ -171,9 +167,18 @@ def confirm_repair(
     overall error. In clusters, all sums are those of clusters, whose signs are flipped instead of labels drawn.
     """
     n_fit = len(rows.y)
-    probs = np.stack([expit(-rows.log_odds), expit(rows.log_odds)], axis=1)
+    probs = probability_pair(rows.log_odds)
     if count_units(n_fit, rows.cluster) < MIN_ROWS:
-        return GroupRepair(None, 1.0, None, None, (), alpha, n_fit, n_fit)
+        return GroupRepair(
+            confirmation=None,
+            harm_pvalue=1.0,
+            harmed=None,
+            undetected=None,
+            errors=(),
+            alpha=alpha,
+            n=n_fit,
+            n_fit=n_fit,
+        )
     compared = np.arange(n_fit)
     if n_fit > MAX_ROWS:
         compared = np.flatnonzero(stratified_holdout(probs, MAX_ROWS / n_fit, rows.cluster, rng))
@@ -189,27 +194,34 @@ def confirm_repair(
     logs = np.stack([log_expit(-repaired), log_expit(repaired)], axis=1)
     confirmation = confirm_gain(before, logs, Y, sample.w, share, alpha=alpha, cluster=sample.cluster)
     selected = [Grouping(columns, levels.select(compared)) for columns, levels in groupings]
-    harm_pvalue, harmed, undetected = _check_harm(sample, base, repaired - base, selected, alpha, rng)
+    harm = _check_harm(sample, base, repaired - base, selected, alpha, rng)
     errors: tuple[GroupError, ...] = ()
     if confirmation.confirmed:
         shown = stratified_holdout(probs[compared], _SHARE_SHOWN, sample.cluster, rng)
         _, after = fit_and_predict(compared[~shown], compared[shown])
         errors = _errors_by_group(sample.select(shown), after, selected, shown)
-    return GroupRepair(confirmation, harm_pvalue, harmed, undetected, errors, alpha, len(compared), n_fit)
+    return GroupRepair(
+        confirmation=confirmation, **harm._asdict(), errors=errors, alpha=alpha, n=len(compared), n_fit=n_fit
+    )
+
+
+class _HarmTest(NamedTuple):
+    """The test that no group is harmed; the fields are those of `GroupRepair`."""
+
+    harm_pvalue: float = 1.0
+    harmed: str | None = None
+    undetected: UndetectedHarm | None = None
 
 
 def _check_harm(
     rows: BinaryRows, base: Array, change: Array, groupings: Sequence[Grouping], alpha: float, rng: np.random.Generator
-) -> tuple[float, str | None, UndetectedHarm | None]:
-    """The p-value of harm to any group, the group with the most evidence of it, and the largest undetected harm.
-
-    `change` (n,) is that of the log odds, from `base`.
-    """
+) -> _HarmTest:
+    """Test whether a group is harmed by the `change` (n,) of the log odds, from `base`."""
     mu = expit(base + change / 2)
     scale = rows.w * change
     sizes = [len(grouping.levels.labels) for grouping in groupings]
     if not groupings or not change.any():
-        return 1.0, None, None
+        return _HarmTest()
     # All groups of all groupings have one number, as if each row was in the data once for each grouping.
     group = np.concatenate(
         [g.levels.level_of_row + start for g, start in zip(groupings, np.cumsum([0, *sizes[:-1]]), strict=True)]
@@ -228,7 +240,7 @@ def _check_harm(
         variance = np.bincount(pairs % n_groups, pair_sums**2, n_groups)
     has_variance = variance > 0
     if not has_variance.any():
-        return 1.0, None, None
+        return _HarmTest()
     std_error = np.sqrt(variance, out=np.full(n_groups, np.inf), where=has_variance)
     z = sum_by_group(residual) / (np.sqrt(2) * std_error)
     n_redraws = int(np.clip(_MAX_DRAWN // len(rows.y), _MIN_REDRAWS, _MAX_REDRAWS))
@@ -249,10 +261,10 @@ def _check_harm(
     counts = sum_by_group(np.ones(len(mu)))
     weights = np.maximum(sum_by_group(rows.w), np.finfo(np.float64).tiny)
     mean_change = sum_by_group(rows.w * (expit(base + change) - expit(base))) / weights
-    undetected = np.where(has_variance & (ndtr(excess - critical) < _POWER), np.abs(mean_change), 0.0)
+    undetected = np.where(has_variance & (ndtr(excess - critical) < POWER), np.abs(mean_change), 0.0)
     g = int(undetected.argmax())
     harm = UndetectedHarm(labels[g][0].label(labels[g][1]), int(counts[g]), float(undetected[g]))
-    return pvalue, grouping.label(level), harm if undetected[g] > 0 else None
+    return _HarmTest(pvalue, grouping.label(level), harm if undetected[g] > 0 else None)
 
 
 def _errors_by_group(

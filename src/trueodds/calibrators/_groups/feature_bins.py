@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from trueodds.calibrators._groups.rows_with_columns import find_levels, find_saved_levels
-from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Numbers, Saved, Texts
+from trueodds.calibrators.saved_parameters import MAX_FLOAT, OMIT_DEFAULT, Numbers, Saved, Texts
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array_with_missing
@@ -16,7 +16,6 @@ from trueodds.data.class_names import native_column_names
 from trueodds.data.weights import check_groups
 
 MAX_CATEGORIES = 1000
-_MAX_FLOAT = float(np.finfo(np.float64).max)
 _MAX_EDGES = 64  # half of them at quantiles of rows, half at quantiles of distinct values
 
 
@@ -25,7 +24,7 @@ class FeatureBins(Saved):
 
     name: str
     labels: Annotated[tuple[str, ...], Texts()] = ()  # categories; none for numbers
-    edges: Annotated[Array | None, Numbers(-_MAX_FLOAT, _MAX_FLOAT, ("m",), "strictly"), OMIT_DEFAULT] = None
+    edges: Annotated[Array | None, Numbers(-MAX_FLOAT, MAX_FLOAT, ("m",), "strictly"), OMIT_DEFAULT] = None
 
     @property
     def n_bins(self) -> int:

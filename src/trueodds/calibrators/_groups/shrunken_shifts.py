@@ -31,11 +31,11 @@ class BinaryRows(NamedTuple):
 
 
 class ShiftFit(NamedTuple):
-    """The overall shift, and the standard deviation and shifts of each factor."""
+    """The overall shift, and the terms of the factors in the order in which they were given."""
 
     overall: float
-    taus: tuple[float, ...]
-    shifts: tuple[Array, ...]
+    taus: tuple[float, ...]  # for each factor the standard deviation of its shifts
+    shifts: tuple[Array, ...]  # for each factor the shifts of its levels
     converged: bool  # whether the overall shift has a finite optimum
 
     def total_shifts(self, factors: Sequence[Levels]) -> Array | float:

@@ -14,9 +14,7 @@ from scipy.special import betaln, spherical_jn
 from trueodds.binning.row_selections import RowSelections
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
-from trueodds.kernels.batch_binning import bin_linearly
-from trueodds.kernels.cell_moments import cell_moments
-from trueodds.kernels.kernel_functions import triweight_transform, triweight_transform_of_multiples
+from trueodds.kernels.smoothing import bin_linearly, cell_moments, triweight_transform, triweight_transform_of_multiples
 
 
 class CosineTransform:

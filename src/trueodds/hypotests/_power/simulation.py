@@ -29,7 +29,7 @@ from trueodds.resampling.null_distribution import null_draws
 DistortionKind = Literal["temperature", "shift"]
 DistortionDirection = Literal["over", "under"]
 ONE_ROW_REMEDY = "⟨Use one row per cluster: preds[np.unique(preds.cluster, return_index=True)[1]]⟩."
-MAX_DISTORTION = 20.0  # largest distortion: exp(−20) makes all probabilities practically equal
+MAX_DISTORTION = 20.0  # at this size true probabilities are practically equal (over) or 0 and 1 (under)
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Distortion(Settings):
     [0.084, 0.768]
     """
 
-    kind: DistortionKind = "temperature"  # what is distorted: all log odds, or one level
-    direction: DistortionDirection = "over"  # whether the predictions are too extreme or high, or the opposite
+    kind: DistortionKind = "temperature"  # what is distorted: all log odds, or those of one class
+    direction: DistortionDirection = "over"  # whether the predictions are too extreme (or too high), or the opposite
 
     def true_probabilities(self, preds: Predictions, x: float) -> Array:
         """True probabilities r, (n, K): of every class, or of every independent label."""

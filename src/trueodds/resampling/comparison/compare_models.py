@@ -5,7 +5,7 @@ That test exchanges the predictions of the two models in random rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Annotated, Any
@@ -25,11 +25,13 @@ from trueodds.resampling.comparison.compared_model import ComparedModel, compare
 from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
 from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences, error_difference
 from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows
+from trueodds.resampling.draws import DrawnRows, Draws
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import MIN_RESAMPLES
+from trueodds.resampling.evaluate import evaluate
 from trueodds.resampling.intervals.method import CONSTANT_OUTCOMES_TEXT, IntervalSpec
 from trueodds.resampling.pvalues import pvalue
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, models_with_rows
 
 Model = Predictions | Tally
 NULL_CHOICES = ("auto", "swap")
@@ -91,7 +93,7 @@ class ModelComparison(Settings):
 
     def _compared_models(self, models: Mapping[str, Model], seed: int) -> tuple[list[ComparedModel], list[Note]]:
         """The models to compare, and notes on pairing; models of the same rows share the key of their resamples."""
-        rows = {name: model for name, model in models.items() if isinstance(model, Predictions)}
+        rows = models_with_rows(models)
         return self._models_from_rows(rows, seed) if rows else self._models_from_tallies(models, seed)
 
     def _models_from_tallies(self, models: Mapping[str, Any], seed: int) -> tuple[list[ComparedModel], list[Note]]:
@@ -338,31 +340,36 @@ def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.ran
             f"{a.preds.k} and {b.preds.k} classes",
             "Omit null.",
         )
-    cluster = a.preds.cluster
-    n_units = a.preds.n if cluster is None else int(cluster.max()) + 1
-    estimator = a.estimand.estimator
-    differences = np.empty(draws)
-    for r in range(draws):
-        is_exchanged = rng.random(n_units) < 0.5
-        if cluster is not None:
-            is_exchanged = is_exchanged[cluster]
-        values = np.array(
-            [
-                _value_after_exchange(a.estimand, b.estimand, is_exchanged),
-                _value_after_exchange(b.estimand, a.estimand, is_exchanged),
-            ]
-        )
-        error_a, error_b = estimator.as_loss(values) if estimator.has_target else values
-        differences[r] = error_a - error_b
-    return differences
-
-
-def _value_after_exchange(estimand: Estimand, other: Estimand, is_exchanged: Array) -> float:
-    views = [
-        _exchange_rows(own_view, other_view, is_exchanged)
-        for own_view, other_view in zip(estimand.views, other.views, strict=True)
+    estimands, estimator = [a.estimand, b.estimand], a.estimand.estimator
+    values = evaluate(estimands, Swap(a.preds, draws, rng))
+    errors = [
+        estimand.combine_views(draws_of_model) for estimand, draws_of_model in zip(estimands, values, strict=True)
     ]
-    return float(estimand.combine_views(estimand.estimator.values(views)))
+    error_a, error_b = estimator.as_loss(np.array(errors)) if estimator.has_target else errors
+    return np.asarray(error_a - error_b)
+
+
+class Swap(Draws):
+    """The rows of two models that exchange the predictions of random rows, or of whole clusters."""
+
+    keeps_cells = False
+
+    def __init__(self, preds: Predictions, n_draws: int, rng: np.random.Generator) -> None:
+        self.unit = np.arange(preds.n) if preds.cluster is None else preds.cluster
+        self.n_draws, self.rng = n_draws, rng
+
+    def map_rows(self, estimands: Sequence[Estimand]) -> Iterator[list[list[DrawnRows]]]:
+        """Yield the rows of both models, which are the `estimands`, in one draw at a time."""
+        (first, second), n_units = estimands, int(self.unit.max()) + 1
+        for _ in range(self.n_draws):
+            is_exchanged = (self.rng.random(n_units) < 0.5)[self.unit]
+            yield [
+                [
+                    [_exchange_rows(own_view, other_view, is_exchanged)]
+                    for own_view, other_view in zip(own.views, other.views, strict=True)
+                ]
+                for own, other in ((first, second), (second, first))
+            ]
 
 
 def _exchange_rows(own: View, other: View, is_exchanged: Array) -> View:
@@ -394,10 +401,7 @@ class ExchangedRows:
 
     def __init__(self, own: View, other: View, is_exchanged: Array) -> None:
         self.own, self.other, self.is_exchanged = own, other, is_exchanged
-
-    @property
-    def has_logs(self) -> bool:
-        return self.own.has_logs or self.other.has_logs
+        self.has_logs = own.has_logs or other.has_logs
 
     def complement(self, p: Array) -> Array:
         return np.where(self.is_exchanged, self.other.q, self.own.q)

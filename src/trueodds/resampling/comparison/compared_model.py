@@ -20,8 +20,7 @@ from trueodds.lenses.effective_sample_size import (
     effective_n,
     effective_sample_size,
 )
-from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
-from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
+from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, BootstrapResult, bootstrap, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.estimate import (
     build_estimate,

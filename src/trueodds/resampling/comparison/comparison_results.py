@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_lens_and_settings, format_number, format_percent
 from trueodds.core.printable import to_printable
-from trueodds.core.results import Estimate, Interval, Result, drop_undefined, noise_floor_label
+from trueodds.core.results import Estimate, Interval, Result, noise_floor_label
 
 _PAIR_KEYS = ("names", "difference", "interval", "pvalue", "paired", "better")  # of the JSON of a pair in a ranking
 MAX_LISTED_PAIRS = 6  # pairs named in one line; `pairs` has all comparisons
@@ -85,6 +85,7 @@ class Comparison(ComparisonResult):
     """
 
     json_schema: ClassVar[str] = "trueodds.comparison/1"
+    number_fields: ClassVar[tuple[str, ...]] = ("difference", "pvalue")
     json_keys: ClassVar[tuple[str, ...]] = (
         "estimator", "lens", *_PAIR_KEYS, "min_pvalue", "null", "models", "n", "settings", "notes",
     )  # fmt: skip
@@ -105,7 +106,7 @@ class Comparison(ComparisonResult):
     def __post_init__(self) -> None:
         if math.isnan(self.difference):
             object.__setattr__(self, "pvalue", None)
-        drop_undefined(self, "difference", ("pvalue",))
+        Result.__post_init__(self)
 
     def __float__(self) -> float:
         return float(self.difference)

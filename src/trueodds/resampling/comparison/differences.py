@@ -17,14 +17,14 @@ from trueodds.estimators.base import Estimator
 from trueodds.lenses.ranked import has_wrong_prediction
 from trueodds.resampling.comparison.compared_model import ComparedModel, jackknife_variance
 from trueodds.resampling.estimate import extend_interval
-from trueodds.resampling.intervals import closed_form, folded_normal, percentile
+from trueodds.resampling.intervals import closed_form, folded_normal
 from trueodds.resampling.intervals.difference import (
     ErrorWithInterval,
     debiased_difference_interval,
     mover_interval,
     root_difference_interval,
 )
-from trueodds.resampling.intervals.method import PLAIN_BOOTSTRAP_METHODS
+from trueodds.resampling.intervals.method import INTERVAL_METHODS, PLAIN_BOOTSTRAP_METHODS
 from trueodds.resampling.pvalues import divide_by_largest
 
 MAX_BISECTIONS = 40  # bisection steps when an interval is inverted to a p-value, which is then exact to 1e-12
@@ -129,8 +129,10 @@ class ErrorDifference:
     def _evaluate_interval(self, level: float) -> Interval | None:
         """Interval by the chosen method, before it is extended to agree with the value and the p-value."""
         assert self.draws is not None
-        if self.method in PLAIN_BOOTSTRAP_METHODS:
-            return self._plain_bootstrap_interval(level)
+        method = INTERVAL_METHODS.get(self.method or "")
+        if method is not None and method.from_draws is not None:
+            value = self.a.reported_value - self.b.reported_value
+            return method.from_draws(value, self.draws, self._jackknife_values, level)
         if self.method == "debiased":
             return debiased_difference_interval(self.value, self.a.plug_in - self.b.plug_in, self.draws, level)
         if self.method == "folded-normal":
@@ -179,20 +181,12 @@ class ErrorDifference:
         denominator = sum(side.se**4 / (n - 1) for side, n in zip((a, b), units, strict=True))
         return (a.se**2 + b.se**2) ** 2 / denominator + 1 if denominator > 0 else None
 
-    def _plain_bootstrap_interval(self, level: float) -> Interval:
-        """Percentile, basic or BCa interval of the resampled differences."""
-        assert self.draws is not None
-        value = self.a.reported_value - self.b.reported_value
-        if self.method == "percentile":
-            return percentile.percentile_interval(self.draws, level)
-        if self.method == "basic":
-            return percentile.basic_interval(value, self.draws, level)
+    def _jackknife_values(self) -> Array:
         values_a, values_b = self.a.jackknife_values, self.b.jackknife_values
         if self.paired:
-            jackknife_values = values_a - values_b
-        else:  # leaving out a row of one model changes the difference by its influence on this model only
-            jackknife_values = np.concatenate([values_a, values_b.mean() - values_b + values_a.mean()])
-        return percentile.bca_interval(value, self.draws, jackknife_values, level)
+            return values_a - values_b
+        # Leaving out a row of one model changes the difference by its influence on this model only.
+        return np.concatenate([values_a, values_b.mean() - values_b + values_a.mean()])
 
     @cached_property
     def correlation(self) -> float:

@@ -30,8 +30,8 @@ from trueodds.lenses.effective_sample_size import (
     effective_sample_size,
 )
 from trueodds.lenses.view import View
-from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, can_resample_groups
-from trueodds.resampling.cell_bootstrap import BootstrapResult
+from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, BootstrapResult
+from trueodds.resampling.draws import can_resample_groups
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import residual_norm, squared_error
 from trueodds.resampling.intervals.closed_form import normal_interval
@@ -64,7 +64,6 @@ MAX_EXPANDED_LEVEL = 0.999  # of a BCa interval of few clusters: the correction 
 UNDEFINED_VALUE_TEXT = "the value is undefined"
 NO_STANDARD_ERROR_TEXT = "there are too few clusters, or too unequal ones, for the standard error"
 CONSTANT_OUTCOMES_TEXT = "the outcomes do not vary, so resampling cannot estimate the uncertainty"
-OUTCOME_VARIANCE_METHODS = ("normal", "bca", "percentile", "basic")  # which do not use the null distribution
 
 
 def resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
@@ -256,7 +255,7 @@ def has_constant_outcomes(estimand: Estimand, method: str | None) -> bool:
 
     The other methods also use the variance that the predictions imply.
     """
-    if method not in OUTCOME_VARIANCE_METHODS:
+    if method != "normal" and method not in PLAIN_BOOTSTRAP_METHODS:
         return False
     return not any(np.ptp(view.y[view.w > 0], axis=0).any() for view in estimand.views)
 
@@ -314,6 +313,10 @@ class _IntervalData:
         if self.preds is None or self.preds.cluster is None:
             return None
         return effective_sample_size(self.estimand.views, self.preds.cluster)
+
+    def jackknife_values(self) -> Array:
+        assert self.preds is not None
+        return self.estimand.combine_views(jackknife(self.preds, self.estimand))
 
     @property
     def n(self) -> float:
@@ -379,18 +382,34 @@ def _wald_interval(data: _IntervalData) -> Interval:
     return Interval(np.nan, np.nan, data.level, "normal") if interval is None else interval
 
 
-def _percentile_interval(data: _IntervalData) -> Interval:
-    return percentile_interval(data.draws, data.level)
+# Interval of a bootstrap from the estimate, its resamples, a function that returns its jackknife values, and the level.
+FromDraws = Callable[[float, Array, Callable[[], Array], float], Interval]
 
 
-def _basic_interval(data: _IntervalData) -> Interval:
-    return basic_interval(data.value, data.draws, data.level)
+def _percentile_from_draws(_value: float, draws: Array, _jackknife: Callable[[], Array], level: float) -> Interval:
+    return percentile_interval(draws, level)
+
+
+def _basic_from_draws(value: float, draws: Array, _jackknife: Callable[[], Array], level: float) -> Interval:
+    return basic_interval(value, draws, level)
+
+
+def _bca_from_draws(value: float, draws: Array, jackknife: Callable[[], Array], level: float) -> Interval:
+    return bca_interval(value, draws, jackknife(), level)
+
+
+def _plain_bootstrap(from_draws: FromDraws) -> IntervalMethod:
+    """Return the method of an interval that uses only the resamples, so that a difference of two errors has it too."""
+
+    def compute(data: _IntervalData) -> Interval:
+        return from_draws(data.value, data.draws, data.jackknife_values, data.level)
+
+    return IntervalMethod(compute, from_draws=from_draws)
 
 
 def _bca_interval(data: _IntervalData) -> Interval:
     """BCa interval, with the acceleration from the jackknife; the default interval is that of `interval_of_mean`."""
-    assert data.preds is not None
-    jackknife_values = data.estimand.combine_views(jackknife(data.preds, data.estimand))
+    jackknife_values = data.jackknife_values()
     if data.spec.interval != "auto":
         return _expanded_bca_interval(data.value, data.draws, jackknife_values, data.level, data.clusters)
     interval = interval_of_mean(data.value, data.draws, jackknife_values, data.level, data.clusters)
@@ -493,17 +512,22 @@ def _residual_norm_interval(data: _IntervalData) -> Interval:
 
 @dataclass(frozen=True)
 class IntervalMethod:
-    """How an interval is computed, and whether from the common bootstrap resamples."""
+    """How an interval is computed, and whether from the common bootstrap resamples.
+
+    A plain bootstrap has `from_draws` too, by which `compare` computes the interval of a difference. It uses only the
+    resamples, so that it need not contain a biased estimate, and there is none if the outcomes do not vary.
+    """
 
     compute: Callable[[_IntervalData], Interval]
     uses_resamples: bool = True
+    from_draws: FromDraws | None = None
 
 
 INTERVAL_METHODS = {
     "exact": IntervalMethod(_exact_interval, uses_resamples=False),
-    "percentile": IntervalMethod(_percentile_interval),
-    "basic": IntervalMethod(_basic_interval),
-    "bca": IntervalMethod(_bca_interval),
+    "percentile": _plain_bootstrap(_percentile_from_draws),
+    "basic": _plain_bootstrap(_basic_from_draws),
+    "bca": IntervalMethod(_bca_interval, from_draws=_bca_from_draws),
     "residual-norm": IntervalMethod(_residual_norm_interval),
     "folded-normal": IntervalMethod(_folded_normal_interval),
     "noise-floor": IntervalMethod(_noise_floor_interval),
@@ -514,5 +538,4 @@ INTERVAL_METHODS = {
     "wald": IntervalMethod(_wald_interval, uses_resamples=False),
 }
 RESAMPLING_METHODS = tuple(name for name, method in INTERVAL_METHODS.items() if method.uses_resamples)
-# These use only the resamples, so their intervals need not contain a biased estimate.
-PLAIN_BOOTSTRAP_METHODS = ("percentile", "basic", "bca")
+PLAIN_BOOTSTRAP_METHODS = tuple(name for name, method in INTERVAL_METHODS.items() if method.from_draws is not None)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from trueodds.binning.row_selections import RowSelections
 from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import CellStatistic, Mean
-from trueodds.kernels.bins import sums_by_cell
-from trueodds.lenses.view import View
+from trueodds.estimators.base import Mean
+from trueodds.resampling.draws import Jackknife
 from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.evaluate import evaluate
 from trueodds.resampling.pvalues import TIE_TOLERANCE, divide_by_largest
 
 
@@ -85,24 +84,17 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
         return np.stack(
             [jackknife_mean(estimand.estimator.row_scores(view), view.w, unit_of_row) for view in estimand.views]
         )
-    n_units = int(np.max(unit_of_row)) + 1
-    is_fast = not any(statistic.is_refitted for statistic in estimand.cell_statistics or ())
-    if estimand.cell_statistics is not None and (is_fast or n_units <= MAX_JACKKNIFE_EVALUATIONS):
-        return np.stack(
-            [
-                _jackknife_bins(view, cell_statistic, unit_of_row)
-                for view, cell_statistic in zip(estimand.views, estimand.cell_statistics, strict=True)
-            ]
-        )
-    if n_units > MAX_JACKKNIFE_EVALUATIONS:
+    draws = Jackknife(unit_of_row)
+    uses_sums = estimand.cell_statistics is not None
+    is_refitted = any(statistic.is_refitted for statistic in estimand.cell_statistics or ())
+    if (is_refitted or not uses_sums) and draws.n_units > MAX_JACKKNIFE_EVALUATIONS:
         raise InputError(
             "TO205",
-            f"BCa would recompute {estimand.estimator.name} {n_units:,} times, once for each row left out.",
+            f"BCa would recompute {estimand.estimator.name} {draws.n_units:,} times, once for each row left out.",
             "⟨interval='bca'⟩",
             "Use ⟨interval='percentile'⟩ or 'basic'.",
         )
-    remaining = [np.flatnonzero(unit_of_row != g) for g in range(n_units)]
-    return np.array([estimand.estimator.evaluate_selections(RowSelections(view, remaining)) for view in estimand.views])
+    return evaluate([estimand], draws)[0]
 
 
 def jackknife_mean(score: Array, w: Array, unit_of_row: Array) -> Array:
@@ -110,31 +102,3 @@ def jackknife_mean(score: Array, w: Array, unit_of_row: Array) -> Array:
     weights, total = np.bincount(unit_of_row, w), np.bincount(unit_of_row, w * score)
     with np.errstate(invalid="ignore"):  # 0/0 if the view has one row
         return np.asarray((total.sum() - total) / (weights.sum() - weights))
-
-
-def _jackknife_bins(view: View, cell_statistic: CellStatistic, unit_of_row: Array) -> Array:
-    """Values (units,) of one view with each unit left out, from the bin sums minus those of the unit."""
-    m = view.p.shape[1] if view.joint else 1
-    n_units = int(np.max(unit_of_row)) + 1
-    values = np.empty(n_units)
-    step = max(1, 2**21 // (cell_statistic.size * m))
-    order = np.argsort(unit_of_row, kind="stable")
-    unit_starts = np.searchsorted(unit_of_row[order], np.arange(n_units + 1))
-    w, p, y = view.w, view.p.reshape(len(view.w), m), view.y.reshape(len(view.w), m)
-    size, index = cell_statistic.size, cell_statistic.index
-    shape = (size,) if m == 1 else (size, m)
-    summands = (w[:, None], w[:, None] * p, w[:, None] * y)
-    full_sums = [sums_by_cell(index, x, size) for x in summands]
-    for start in range(0, n_units, step):  # a block of units
-        stop = min(start + step, n_units)
-        rows = order[unit_starts[start] : unit_starts[stop]]
-        cell_of_unit = (unit_of_row[rows] - start) * size + index[rows]
-        remaining_sums = []
-        for full_sum, x in zip(full_sums, summands, strict=True):
-            unit_sums = sums_by_cell(cell_of_unit, x[rows], (stop - start) * size).reshape(stop - start, size, -1)
-            remaining_sums.append(full_sum[None] - unit_sums)
-        # A bin whose rows are all left out contains only rounding errors and is set to 0.
-        weights = np.where(remaining_sums[0][..., 0] > 1e-12 * w.sum(), remaining_sums[0][..., 0], 0.0)
-        predicted, observed = (x.reshape(stop - start, *shape) for x in remaining_sums[1:])
-        values[start:stop] = cell_statistic.statistic(weights, predicted, observed)
-    return values

@@ -10,10 +10,10 @@ from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
-from trueodds.kernels.bootstrap_sums import CellSums
+from trueodds.kernels.bootstrap import CellSums
 from trueodds.lenses.effective_sample_size import effective_n
 from trueodds.lenses.view import View
-from trueodds.resampling.bootstrap import SharedResamples
+from trueodds.resampling.draws import Bootstrap
 from trueodds.resampling.intervals.percentile import central_quantiles
 
 
@@ -111,4 +111,4 @@ def squared_error_draws(
         w, second_sums, third_sums = cell_sums.sum_cells(multiplicities)
         return mean_square(w[:, :size], second_sums[:, :size], third_sums[:, :size], second_sums[:, size:])
 
-    return np.concatenate(SharedResamples(len(residuals), None, resamples, rng).map_blocks(evaluate_draws, 2 * size))
+    return np.concatenate(Bootstrap(len(residuals), None, resamples, rng).map_blocks(evaluate_draws))

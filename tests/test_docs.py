@@ -11,9 +11,11 @@ import runpy
 import shlex
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -138,31 +140,47 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_the_steps_of_how_it_works_are_those_of_the_call() -> None:
-    """Every function that the page names is entered by the call that it describes, in the file that it links."""
-    rng = np.random.default_rng(0)
-    p = rng.random(500)
-    y = (rng.random(500) < p).astype(int)
-    calls: set[tuple[str, str]] = set()
+def functions_entered(call: Callable[[], object]) -> list[tuple[str, str]]:
+    """Names and files of the functions of the package that a call enters, in this order, without comprehensions."""
+    entered: dict[tuple[str, str], None] = {}
 
     def note_call(frame: types.FrameType, event: str, _: object) -> None:
-        if event == "call":
-            calls.add((frame.f_code.co_filename, frame.f_code.co_qualname.split(".<locals>")[0]))
+        code = frame.f_code
+        path = Path(code.co_filename)
+        if event == "call" and path.is_relative_to(ROOT / "src") and not code.co_name.startswith("<"):
+            entered[code.co_qualname.rpartition("<locals>.")[2], path.relative_to(ROOT).as_posix()] = None
 
     sys.setprofile(note_call)
     try:
-        to.measure(y, p, "ece")
+        call()
     finally:
         sys.setprofile(None)
-    page = ROOT / "docs" / "how_it_works.md"
-    steps = re.findall(r"\[`([\w.]+)`\]\(\.\./(src/[\w/]+\.py)\)", page.read_text(encoding="utf-8"))
-    assert len(steps) > 15
-    not_entered = [
-        (name, path)
-        for name, path in steps
-        if not any(
-            file == str(ROOT / path) and call in (name, f"{name}.__init__", f"{name}.__post_init__")
-            for file, call in calls
-        )
-    ]
-    assert not not_entered
+    return list(entered)
+
+
+def predictions(seed: int) -> to.Predictions:
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 3, size=400)
+    return to.Predictions((rng.random(400) < p).astype(int), p)
+
+
+def links_to_functions(section: str) -> list[tuple[str, str]]:
+    """Names and files of the functions to which a section of the page "How it works" links."""
+    page = (ROOT / "docs" / "how_it_works.md").read_text(encoding="utf-8")
+    (text,) = re.findall(rf"^## {section}.*?(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    return re.findall(r"\[`([\w.]+)`\]\(\.\./(src/[\w/]+\.py)\)", text)
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="without compilation, a kernel enters its helpers")
+def test_the_steps_of_how_it_works_are_all_functions_that_the_call_enters() -> None:
+    to.measure(predictions(1), "ece", interval=None)
+    preds = predictions(2)
+    entered = functions_entered(lambda: to.measure(preds, "ece", interval=None))
+    assert links_to_functions("What happens in") == entered
+
+
+def test_the_functions_of_the_interval_are_entered() -> None:
+    links = links_to_functions("What the interval adds")
+    assert len(links) > 4
+    preds = predictions(3)
+    assert set(links) <= set(functions_entered(lambda: to.measure(preds, "ece", resamples=99)))

@@ -58,6 +58,6 @@ def test_the_smallest_memory_decides(monkeypatch: pytest.MonkeyPatch, sizes: lis
 def test_rows_that_do_not_fit_into_memory_are_tallied(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"label": [0, 1] * 50, "p": [0.2, 0.7] * 50}
     for limit, is_tallied in ((200, False), (199, True)):
-        monkeypatch.setattr("trueodds.api.collect_or_tally.max_probabilities_in_memory", lambda limit=limit: limit)
+        monkeypatch.setattr("trueodds.api.arguments.max_probabilities_in_memory", lambda limit=limit: limit)
         notes = [note.code for note in to.measure(to.read(rows, probs="p"), "ece").notes]
         assert ("TN405" in notes) == is_tallied

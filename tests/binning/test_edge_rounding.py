@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import trueodds as to
-from trueodds.binning.edge_rounding import sample_scores
+from trueodds.binning.uniform import sample_scores
 from trueodds.estimators import ESTIMATORS
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.lens_by_name import as_lens

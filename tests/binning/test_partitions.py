@@ -24,7 +24,7 @@ from trueodds.binning.simplex_grid import Distinct, SimplexGrid
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
-from trueodds.kernels import variance_splits
+from trueodds.kernels import partitions
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
@@ -689,7 +689,7 @@ def test_a_tree_does_not_depend_on_the_size_of_subtrees_that_are_grown_separatel
     w = rng.integers(1, 4, 700).astype(float) if weighted else np.ones(700)
     trees = []
     for max_rows in (10**6, 300, 40, 1):
-        monkeypatch.setattr(variance_splits, "_MAX_SUBTREE_ROWS", max_rows)
+        monkeypatch.setattr(partitions, "_MAX_SUBTREE_ROWS", max_rows)
         tree = grow_tree(x, w, 5, max_bins)
         trees.append((tree.axis, tree.cut, tree.low, tree.high))
     assert len(trees[0][0]) > 30

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import trueodds
-from trueodds.diagrams import model_styles
 from trueodds.diagrams._style import styling
+from trueodds.diagrams.model_results import COLORS
 
 # What a dichromat sees, in linear RGB. Source: Machado, Oliveira & Fernandes (2009), A physiologically-based model for
 # simulation of color vision deficiency, IEEE TVCG 15(6), table of the matrices of severity 1.0.
@@ -115,5 +115,5 @@ def test_marks_inside_and_outside_of_their_bars_look_different(vision: str) -> N
 @pytest.mark.parametrize("vision", VISION)
 def test_the_colors_of_models_look_different(vision: str) -> None:
     # Eight colors; each model also has a marker or a pattern of its own.
-    closest = min(combinations(model_styles.COLORS, 2), key=lambda pair: distance(*pair, vision))
+    closest = min(combinations(COLORS, 2), key=lambda pair: distance(*pair, vision))
     assert distance(*closest, vision) > NOTICEABLE, closest

@@ -13,10 +13,10 @@ from trueodds.calibrators.choose import (
     CrossFittingRows,
     assign_folds,
     choose_by_log_loss,
-    choose_calibrator,
     choose_leaving_one_fold_out,
     cross_fit,
     one_standard_error_rule,
+    sort_by_complexity,
 )
 from trueodds.calibrators.confirm_gain import confirm_gain
 from trueodds.calibrators.cross_validation import (
@@ -40,6 +40,12 @@ ALL = (HistogramSpec(), IsotonicSpec(), TemperatureSpec(), IdentitySpec())
 
 def rng(seed=0):
     return np.random.default_rng(seed)
+
+
+def choose_calibrator(P, Y, w, candidates, folds=5):
+    rows = assign_folds(P, Y, w, folds, None, rng())
+    specs = sort_by_complexity(candidates)
+    return choose_by_log_loss([rows], specs, [cross_fit([rows], spec) for spec in specs])
 
 
 def test_folds_have_equal_sizes_and_shares_of_classes():

@@ -7,9 +7,8 @@ from scipy.special import expit, logit
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
 from trueodds.binning.sorted_scores import SortedScores
-from trueodds.calibrators._curves.kernel_regression import bin_scores, kernel_regression, select_bandwidth
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.kernel import KernelSpec
+from trueodds.calibrators.kernel import KernelSpec, bin_scores, kernel_regression, select_bandwidth
 from trueodds.data.predictions import Predictions
 
 BANDWIDTHS = pytest.mark.parametrize(("bandwidth", "key"), [("silverman", "silverman_09"), ("normal", "silverman_106")])

@@ -9,8 +9,8 @@ from scipy.special import expit, logit
 import trueodds as to
 from trueodds.calibrators import Multicalibrated
 from trueodds.calibrators._groups.feature_bins import bins_of_numbers
-from trueodds.calibrators._groups.histogram_trees import BinnedRows, fit_tree
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.multicalibrated import BinnedRows, fit_tree
 from trueodds.core.errors import InputError
 
 

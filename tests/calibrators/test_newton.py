@@ -70,8 +70,8 @@ def many():
 def test_descent_ends_where_newton_does():
     sums, ridge = many()
     one = minimize_newton(lambda t: sums(t, True), ridge.center, ridge)
-    for scale in (np.ones(20), np.tile([0.1, 0.1, 0.1, 0.1, 1.0], 4)):
-        other = minimize_lbfgs(lambda t: sums(t, False), ridge.center, ridge, scale)
+    for curvature in (np.ones(20), np.tile([100.0, 100.0, 100.0, 100.0, 1.0], 4)):
+        other = minimize_lbfgs(lambda t: sums(t, False), ridge.center, ridge, curvature)
         assert other.converged
         assert other.max_gradient <= GRADIENT_TOLERANCE
         assert other.theta == pytest.approx(one.theta, abs=1e-7)

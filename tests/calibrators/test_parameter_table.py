@@ -29,8 +29,8 @@ from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloMap, LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.core.errors import InputError
+from trueodds.core.holm import holm
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.holm import holm
 
 
 def animals(**more):
@@ -187,6 +187,8 @@ def test_of_many_classes_the_most_doubtful_are_shown():
     assert lines[21] == "… and 10 more classes with larger p-values."
     none = ParameterTable(tuple(range(m + 1)), m, shift, np.ones(m), ParameterUncertainty("infinite")).lines()
     assert none[21] == "… and 10 more classes."
+    one = ParameterTable(tuple(range(22)), 21, shift[:21], np.ones(21), ParameterUncertainty("infinite")).lines()
+    assert one[21] == "… and 1 more class."
 
 
 # Where the numbers come from

@@ -132,7 +132,7 @@ def even(T):
 def test_the_likelihood_never_falls_from_pass_to_pass(monkeypatch):
     T, reached = alike(400), []
     for pass_limit in range(1, 50):
-        monkeypatch.setattr(sys.modules[PriorShiftMap.__module__], "_MAX_EVALUATIONS", pass_limit)
+        monkeypatch.setattr(sys.modules[PriorShiftMap.__module__], "MAX_EVALUATIONS", pass_limit)
         solution = even(T)
         reached.append(np.log(3 * T @ solution.shares).mean())
         if solution.converged:

@@ -93,6 +93,8 @@ def test_costs_are_refused_where_nothing_would_read_them(run: Run, overconfident
         "error TO602"
         in run("measure", overconfident, "--estimator", "decision_regret", "--cost", folder / "none.csv").stderr
     )
+    statistic = run("test", overconfident, "--test", "consistency", "--statistic", "ece", "--cost", path).stderr
+    assert "Pass --statistic utility" in statistic
     tally = folder / "t.tally.json"
     run("tally", overconfident, "--out", tally)
     refused = run("audit", tally, "--cost", path)

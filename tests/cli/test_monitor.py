@@ -346,10 +346,31 @@ def test_the_metrics_follow_the_rules_of_openmetrics(run: Run, table: Path, stat
 
 def test_labels_of_metrics_are_escaped_and_missing_numbers_have_no_sample() -> None:
     name = 'a "quoted"\\path\nline'
-    metrics = parse_metrics(open_metrics(to.Monitor().report(), name))
+    metrics = parse_metrics(open_metrics({name: to.Monitor().report()}))
     assert metrics["trueodds_monitor_alarm"] == [({"model": name}, 0.0)]
     assert "trueodds_monitor_error" not in metrics
     assert "trueodds_monitor_last_judged_timestamp_seconds" not in metrics
+
+
+def test_the_metrics_of_a_fleet_have_the_samples_of_each_model(
+    run: Run, frame: pd.DataFrame, table: Path, tmp_path: Path
+) -> None:
+    quiet = part(frame, tmp_path / "quiet.csv", "2026-03-01", "2026-03-14")
+    paths = {name: tmp_path / f"{name}.{suffix}" for name, suffix in (("both", "prom"), ("drifting", "json"))}
+    paths["quiet"] = tmp_path / "quiet.json"
+    alone = {}
+    for name, rows in (("drifting", table), ("quiet", quiet)):
+        words = ("--state", paths[name], *FIRST, "--as-of", AS_OF, "--openmetrics", tmp_path / f"{name}.prom")
+        run("monitor", rows, *words)
+        alone[name] = parse_metrics((tmp_path / f"{name}.prom").read_text(encoding="utf-8"))
+    result = run("monitor", "--fleet", paths["drifting"], paths["quiet"], "--openmetrics", paths["both"])
+    assert result.exit_code == 1
+    both = parse_metrics(paths["both"].read_text(encoding="utf-8"))
+    assert both.pop("trueodds_monitor_needs_attention") == [({"model": "drifting"}, 1.0), ({"model": "quiet"}, 0.0)]
+    assert both == {
+        name: alone["drifting"].get(name, []) + alone["quiet"].get(name, [])
+        for name in alone["drifting"] | alone["quiet"]
+    }
 
 
 def test_a_fleet_names_the_models_that_need_attention(
@@ -370,7 +391,7 @@ def test_a_fleet_names_the_models_that_need_attention(
     assert result.stdout.startswith("1 of 2 models needs attention (at most 5 % false discoveries on average).")
     assert run("monitor", "--fleet", states[1], "--fdr", "0.1").exit_code == 0
     assert "TN908" not in result.stdout
-    assert "got: --openmetrics" in run("monitor", "--fleet", *states, "--openmetrics", tmp_path / "a.prom").stderr
+    assert "got: --html" in run("monitor", "--fleet", *states, "--html", tmp_path / "a.html").stderr
     assert "no file that matches" in run("monitor", "--fleet", tmp_path / "none-*.json").stderr
 
 

@@ -180,7 +180,7 @@ def test_the_remedy_of_a_missing_interval_is_a_command_that_gives_one(
     run: Run, overconfident: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trueodds.resampling.intervals.method.MAX_RESAMPLED_ROWS", 100)
-    monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_GROUP_SUMS", 0)  # as for very many bins
+    monkeypatch.setattr("trueodds.resampling.draws.MAX_GROUP_SUMS", 0)  # as for very many bins
     for words in (("audit", overconfident, "--resamples", 99), ("measure", overconfident, "--lens", "classwise")):
         text = " ".join(run(*words).stdout.split())
         command = re.search(r"\[TN201\][^[]* by trueodds (measure FILE [\w -]*--resample rows)\.", text)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.data.training_rows import training_row_notes
+from trueodds.data.plausibility import training_row_notes
 
 UNSEEN = "The model may have been fitted to these rows"
 

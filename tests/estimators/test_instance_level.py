@@ -14,7 +14,7 @@ from trueodds import Predictions
 from trueodds.binning.uniform import Uniform
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.instance_level import InstanceError, MacroError
-from trueodds.kernels import random_label_sums
+from trueodds.kernels import random_labels
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
@@ -208,7 +208,7 @@ def test_draws_by_groups_equal_whole_views_draw_by_draw(lens: str) -> None:
 
 
 def test_groups_of_many_scores_keep_the_mean_of_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random_label_sums, "MIN_ROWS_OF_SHORT_INTEGERS", 10**6)  # the same labels are drawn for both
+    monkeypatch.setattr(random_labels, "MIN_ROWS_OF_SHORT_INTEGERS", 10**6)  # the same labels are drawn for both
     # 66,000 scores in 256 groups. Within a group the scores spread over 1/256, so a draw is off by a sum of n terms
     # of size (1/256)/√12 each with a mean of 0: below 4.5 · (1/256)/√12 / √n, of the same size for each side.
     n = 66_000

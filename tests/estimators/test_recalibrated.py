@@ -14,7 +14,7 @@ from trueodds.calibrators.choose import assign_folds
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.cli import main
 from trueodds.core.typing import Array
-from trueodds.estimators.recalibrated import cross_fit
+from trueodds.estimators.recalibrated import cross_fitted_predictions
 from trueodds.lenses.view import View
 
 NAMES = ("ece", "log_loss")
@@ -88,7 +88,7 @@ def test_no_row_is_recalibrated_by_its_own_outcome() -> None:
     preds = overconfident(50)
     y = labels(preds).copy()
     y[0] = (y[0] + 1) % 3
-    first, second = (cross_fit(one, TemperatureSpec(), 5, 0)
+    first, second = (cross_fitted_predictions(one, TemperatureSpec(), 5, 0)
                      for one in (preds, to.Predictions(y, preds.P)))  # fmt: skip
     assert first.P[0] == pytest.approx(second.P[0])
     assert not np.allclose(first.P, second.P)

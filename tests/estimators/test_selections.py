@@ -21,7 +21,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import AverageError, BinnedError, MaxError, RootMeanSquareError
 from trueodds.estimators.ece_kde import MIN_BANDWIDTH, KernelDensityError, silverman_bandwidth, silverman_bandwidths
 from trueodds.estimators.linear_binning import LinearBinError
-from trueodds.kernels.kernel_functions import triweight_transform, triweight_transform_of_multiples
+from trueodds.kernels.smoothing import triweight_transform, triweight_transform_of_multiples
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

@@ -10,8 +10,14 @@ import pytest
 from tests import reference
 from tests.data.refused import refused
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.hashed_order import evenly_spaced_positions, hashed_order, positions_by_weight
-from trueodds.estimators._pairwise.similarity_kernels import KERNELS, SimilarityKernel, median_distance
+from trueodds.estimators._pairwise.similarity_kernels import (
+    KERNELS,
+    SimilarityKernel,
+    evenly_spaced_positions,
+    hashed_order,
+    median_distance,
+    positions_by_weight,
+)
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.kernels.pairwise import pairwise_distances, sum_exponential_kernel
 from trueodds.lenses.view import View

@@ -97,7 +97,7 @@ def test_more_labels_than_are_held_come_in_parts(monkeypatch: pytest.MonkeyPatch
     estimand = Estimand(SquaredKernelError(), lens, lens.views(preds))
     fractions: list[float] = []
     (full,) = null_draws(preds, [estimand], 10, np.random.default_rng(0))
-    monkeypatch.setattr("trueodds.resampling.null_draws_by_row.MAX_BLOCK_LABELS", 50 * 4)
+    monkeypatch.setattr("trueodds.resampling.label_draws.MAX_BLOCK_LABELS", 50 * 4)
     (parts,) = null_draws(preds, [estimand], 10, np.random.default_rng(0), progress=fractions.append)
     np.testing.assert_allclose(parts, full, rtol=1e-12, atol=1e-15)
     assert fractions == [0.4, 0.8, 1.0]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from trueodds.core.holm import holm
 from trueodds.hypotests.group_tests import required_group_draws
 from trueodds.hypotests.multiple_testing import JointDraws, family_pvalue
-from trueodds.kernels.holm import holm
 from trueodds.resampling.pvalues import pvalue
 
 

@@ -19,7 +19,7 @@ from trueodds.hypotests.omnibus_components import (
     VectorLeaves,
     vector_components,
 )
-from trueodds.kernels.variance_splits import nested_cells
+from trueodds.kernels.partitions import nested_cells
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 

@@ -59,7 +59,7 @@ def test_the_number_of_classes_is_known_without_losing_rows(form: str) -> None:
 
 def test_rows_that_do_not_fit_into_memory_are_tallied(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table()
-    monkeypatch.setattr("trueodds.api.collect_or_tally.max_probabilities_in_memory", lambda: 200)
+    monkeypatch.setattr("trueodds.api.arguments.max_probabilities_in_memory", lambda: 200)
     estimate = to.measure(reader(rows), "ece")
     assert estimate.n == 300
     assert "TN405" in [note.code for note in estimate.notes]

@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.reports.audit import Audit, audit
 from trueodds.reports.html.audit_page import render_html
-from trueodds.reports.html.cover import Cover
+from trueodds.reports.html.rendering import Cover
 from trueodds.reports.text import data_and_settings
 from trueodds.reports.text.summary import summary_lines
 

@@ -19,7 +19,7 @@ from trueodds.reports.text import result_tables
 from trueodds.reports.text.recalibration import describe_changed_classes
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
-from trueodds.reports.text.verdict_sentence import MAX_HEADLINE_LENGTH, describe_recalibration
+from trueodds.reports.text.verdict_sentence import MAX_HEADLINE_LENGTH, recalibration_wordings
 
 
 def simulated(slope: float, shift: float, mean: float, n: int = 3000, seed: int = 0, **extra: Any) -> to.Predictions:
@@ -101,7 +101,7 @@ def test_an_infinite_log_loss_does_not_turn_an_unconfirmed_gain_into_a_confirmed
     gain = "gain not established (0.0067 nats per row, 90 % CI −0.0005 to 0.0139)"
     assert gain in line.remark
     assert line.tone == "plain"
-    sentence = describe_recalibration(typed(audit).recalibration, typed(audit).data)
+    sentence = recalibration_wordings(typed(audit).recalibration, typed(audit).data)[0].text
     assert sentence.startswith("Temperature scaling (")
     assert sentence.endswith(f": {gain}.")
     assert "reduces" not in sentence

@@ -8,7 +8,7 @@ import pytest
 import trueodds as to
 from tests.reports.example import example, typed
 from trueodds.core.results import Estimate, Interval, Verdict
-from trueodds.reports.interval_consistency import reconcile_intervals
+from trueodds.reports.analysis import reconcile_intervals
 from trueodds.reports.text import result_tables
 
 

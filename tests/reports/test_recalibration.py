@@ -15,7 +15,7 @@ from trueodds.core.formatting import format_error_range
 from trueodds.reports.text import recalibration
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
-from trueodds.reports.text.verdict_sentence import describe_recalibration
+from trueodds.reports.text.verdict_sentence import recalibration_wordings
 
 
 def drawn(n: int, power: float, seed: int) -> to.Predictions:
@@ -186,5 +186,5 @@ def test_a_candidate_that_is_chosen_and_not_applied_is_marked_so() -> None:
 def test_the_interval_of_a_gain_in_a_sentence_has_no_exponent_and_shows_on_which_side_of_0_it_ends() -> None:
     audit = example()
     audit["recalibration"] |= {"outcome": "gain not established", "gain_low": -2.27e-05, "gain_high": 0.0230}
-    sentence = describe_recalibration(typed(audit).recalibration, typed(audit).data)
+    sentence = recalibration_wordings(typed(audit).recalibration, typed(audit).data)[0].text
     assert "nats per row, 90 % CI −0.00002 to 0.02300)" in sentence

@@ -14,7 +14,7 @@ from trueodds.lenses.classes import Canonical
 from trueodds.lenses.view import View
 from trueodds.reports.standard_measures import auc_with_se, standard_measures, standard_notes
 from trueodds.reports.text.group_tables import group_measure_table
-from trueodds.resampling.bootstrap import SharedResamples
+from trueodds.resampling.draws import Bootstrap
 
 
 def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):
@@ -248,13 +248,13 @@ def test_every_group_of_two_classes_has_the_ratio_and_the_slope_of_by_group() ->
 def test_ratio_and_error_of_a_group_share_its_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     # The rows of each group were drawn again for its O:E ratio, which made audits with groups up to 15 % slower.
     drawn = []
-    create = SharedResamples.__init__
+    create = Bootstrap.__init__
 
     def count(self, n, *rest):
         drawn.append(n)
         create(self, n, *rest)
 
-    monkeypatch.setattr(SharedResamples, "__init__", count)
+    monkeypatch.setattr(Bootstrap, "__init__", count)
     site = np.repeat(["a", "b"], [150, 250])
     to.audit(two_classes(4, group={"site": site}), resamples=99)
     assert (drawn.count(150), drawn.count(250)) == (1, 1)

@@ -385,11 +385,13 @@ def test_batches_of_another_form_are_refused() -> None:
     assert read_batches([(z, y)], logits=True, classes=["a", "b", "c"]).collect().classes == ("a", "b", "c")
 
 
-def test_probabilities_passed_as_logits_cause_a_warning() -> None:
-    z, y = predictions(50, 3)
-    tally = TorchTally(3, logits=True)
-    with pytest.warns(UserWarning, match="TN108"):
+@pytest.mark.parametrize("all_lenses", [True, False])
+def test_probabilities_passed_as_logits_cause_one_warning_at_the_line_of_the_call(all_lenses: bool) -> None:
+    z, y = predictions(400_000, 3)  # more than one block
+    tally = TorchTally(3, logits=True, all_lenses=all_lenses)
+    with pytest.warns(UserWarning, match="TN108") as caught:
         tally.update(z.softmax(1), y)
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize("k", [3, 16, 17])

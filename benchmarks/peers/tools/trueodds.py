@@ -14,10 +14,10 @@ from trueodds.binning.row_selections import RowSelections
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
-from trueodds.resampling.bootstrap import bootstrap
-from trueodds.resampling.cell_bootstrap import bootstrap_cells
+from trueodds.resampling.bootstrap import bootstrap, bootstrap_cells
+from trueodds.resampling.cell_draws import CellRedraw
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_draws_by_bin import draw_bin_statistics
+from trueodds.resampling.evaluate import evaluate
 from trueodds.resampling.tally_estimand import tally_estimand
 
 DISTRIBUTION = "trueodds"
@@ -179,7 +179,7 @@ def prepare_draws(arrays: Arrays) -> dict[str, TimedCall]:
         return bootstrap_cells(estimand, 1000, rng)
 
     def redraw(estimand: Estimand) -> Any:
-        return draw_bin_statistics(estimand, 1000, rng)
+        return evaluate([estimand], CellRedraw(1000, rng))
 
     return {
         "bootstrap": TimedCall(resample, small_estimand, mean_replicate),

@@ -1,30 +1,42 @@
-"""Resolve the arguments that public functions share: method and settings, seed, lens, region and reported settings."""
+"""Resolve the arguments that public functions share: data, method and settings, seed, lens, and reported settings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from trueodds.api.memory_limit import max_probabilities_in_memory
+from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.rng import seed_of
+from trueodds.core.settings import check
 from trueodds.core.signatures import describe_row_argument
 from trueodds.core.suggestions import list_names
 from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
+from trueodds.data.weights import frequency_weight_notes
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.io.models import is_array
+from trueodds.io.read import read_for_call
 from trueodds.io.source import Source
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Positive
 from trueodds.lenses.lens_by_name import as_lens, default_lens
 from trueodds.lenses.region import select_region
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.reservoir import Reservoir, SampledTally
+from trueodds.tallies.tally import NO_ROWS_TEXT, Tally, require_rows
 
 if TYPE_CHECKING:
     from trueodds.diagrams.recipe import Recipe
+
+Mode = Literal["exact", "tally"] | None
+WeightKind = Literal["importance", "frequency"] | None
 
 
 def resolve_method(registry: Any, base_class: type, method: Any, settings: dict[str, Any]) -> Any:
@@ -49,7 +61,7 @@ def resolve_method(registry: Any, base_class: type, method: Any, settings: dict[
     """
     for name in settings:
         hint = describe_row_argument(name)
-        if hint is not None and not (method in registry and registry.has_setting(method, name)):
+        if hint is not None and not registry.is_setting_of(method, name):
             raise InputError("TO202", f"`{name}` is not a setting of this call.", "", hint)
     if isinstance(method, base_class):
         if settings:
@@ -79,9 +91,9 @@ def add_seed(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.r
 
     `rng` is that argument of the call. If it is a generator, the seed is drawn from `generator`, which is made from it.
     """
-    if "rng" in settings or estimator not in ESTIMATORS or not ESTIMATORS.has_setting(estimator, "rng"):
+    if "rng" in settings or not ESTIMATORS.is_setting_of(estimator, "rng"):
         return settings
-    seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+    seed = seed_of(rng, generator)
     return settings | {"rng": seed}
 
 
@@ -92,9 +104,8 @@ def add_test_seed(test: Any, settings: dict[str, Any], rng: Any, generator: np.r
     """
     if isinstance(test, str) and test == "consistency":
         return add_seed(settings.get("statistic", "ece"), settings, rng, generator)
-    takes_seed = isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "rng")
     # Such a test has the name of the estimator whose value it tests.
-    return add_seed(test, settings, rng, generator) if takes_seed else settings
+    return add_seed(test, settings, rng, generator) if TESTS.is_setting_of(test, "rng") else settings
 
 
 def resolve_lens(rows: Predictions | Tally, lens: Any, method: Estimator | HypothesisTest | Recipe | None) -> Lens:
@@ -131,14 +142,8 @@ def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
     """
     if region is None:
         return rows
-    if isinstance(rows, Tally):
-        raise InputError(
-            "TO403",
-            "A region of the simplex needs the rows.",
-            f"⟨region={describe(region)}⟩ of a tally",
-            "Use ⟨mode='exact'⟩.",
-        )
-    return select_region(rows, region)
+    problem, got = "A region of the simplex needs the rows.", f"⟨region={describe(region)}⟩ of a tally"
+    return select_region(require_rows(rows, problem, got=got, fix="Use ⟨mode='exact'⟩."), region)
 
 
 def reported_call_settings(
@@ -166,9 +171,129 @@ def data_notes(*rows: Predictions | Tally, source: Any = None) -> list[Note]:
 
     Tallies have none of their own, but `source`, from which a tally was made, may have notes on how it is read.
     """
-    is_tallied = isinstance(source, Source) and any(isinstance(data, Tally) for data in rows)
-    notes: list[Note] = list(source.notes) if is_tallied else []
-    for preds in rows:
-        if isinstance(preds, Predictions):
-            notes += [*preds.notes, *plausibility_notes(preds)]
+    notes: list[Note] = []
+    for data in rows:
+        if not isinstance(data, Tally):
+            notes += [*data.notes, *plausibility_notes(data)]
+        elif isinstance(source, Source):
+            notes = [*source.notes, *notes]
     return notes
+
+
+def resolve_all(
+    data: Any,
+    mode: str | None,
+    weight_kind: str | None,
+    tally_source: Callable[[Source], Tally] = lambda source: source.reduce(Tally.from_predictions),
+    progress: Any = None,
+) -> tuple[Predictions | Tally, Predictions | Tally]:
+    """Return the data as they are, and without rows of weight 0, of which the groups may have to be listed.
+
+    The latter are Predictions if the rows fit into memory, else a Tally.
+
+    Parameters
+    ----------
+    data : Predictions, (y_true, y_prob), Source or Tally
+        The argument of the caller; whatever `read` accepts is read first.
+    mode : {"exact", "tally"}, optional
+        Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
+        are kept if they have at most 20 million probabilities.
+    weight_kind : {"importance", "frequency"}, optional
+        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
+        (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
+    tally_source : callable, optional
+        Function that tallies a source.
+    progress : callable, optional
+        Called with the number of rows that have been read and their total number, if it is known.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid `mode` or `weight_kind`, TO403 for a tally if single rows are needed.
+    """
+    check("mode", mode, Mode, None)
+    check("weight_kind", weight_kind, WeightKind, None)
+    if isinstance(data, Tally):
+        if mode == "exact":
+            require_rows(data, NO_ROWS_TEXT)
+        if weight_kind == "frequency":
+            require_rows(data, "Frequency weights need the rows.")
+        return data, data
+    in_memory = isinstance(data, Predictions) and mode != "tally"
+    rows = data if in_memory else _collect_or_tally(data, mode, tally_source, progress)
+    if weight_kind == "frequency":
+        preds = require_rows(rows, "Frequency weights need the rows.", fix="Use ⟨mode='exact'⟩.")
+        return preds, preds.expand_frequencies()
+    if not isinstance(rows, Predictions) or rows.weight is None:
+        return rows, rows
+    # Rows of weight 0 change no result, and are not counted.
+    used_rows = rows if rows.weight.all() else rows[rows.weight > 0]
+    if weight_kind is None:
+        new_notes = (note for note in frequency_weight_notes(used_rows.w) if note not in used_rows.notes)
+        used_rows = used_rows.with_notes(*new_notes)
+    return rows, used_rows
+
+
+@insert_shared_parameters
+def resolve_data(data: Any, mode: str | None, weight_kind: str | None, region: Any = None) -> Any:
+    """Return Predictions if the rows fit into memory, else a Tally; without rows of weight 0 and outside of the region.
+
+    Parameters
+    ----------
+    data, mode, weight_kind : as in `resolve_all`
+    region : as in `restrict_to_region`
+    """
+    rows = resolve_all(data, mode, weight_kind)[1]
+    return rows if region is None else restrict_to_region(rows, region)
+
+
+def resolve_and_sample(
+    data: Any, mode: str | None, weight_kind: str | None, seed: int, progress: Any
+) -> tuple[Predictions | Tally, Predictions | Tally, Reservoir | None]:
+    """Resolve data as `resolve_all` does; if they are tallied, also return a random sample of the rows.
+
+    The sample is drawn in the same pass over the rows. It is None for rows in memory and for a tally that is passed.
+    `progress` is called with the number of rows that have been read and their total number, if it is known.
+    """
+    sample: list[Reservoir] = []
+
+    def tally_and_sample(source: Source) -> Tally:
+        """Tally the source and keep a random sample in the same pass."""
+        result: SampledTally = source.reduce(
+            partial(SampledTally.from_predictions, seed=seed), progress=progress, keyed=True
+        )
+        sample.append(result.sample)
+        return result.tally
+
+    all_rows, rows = resolve_all(data, mode, weight_kind, tally_and_sample, progress)
+    return all_rows, rows, sample[0] if sample else None
+
+
+def _collect_or_tally(
+    data: Any, mode: str | None, tally_source: Callable[[Source], Tally], progress: Any
+) -> Predictions | Tally:
+    """Return the rows if they fit into memory or `mode` requires it, else tally the source."""
+    source = read_for_call(data)
+    if mode == "exact":
+        return source.collect(progress=progress)
+    if mode is None:
+        preds = source.collect_within(max_probabilities_in_memory(), progress=progress)
+        if preds is not None:
+            return preds
+    return tally_source(source)
+
+
+def resolve_for_fit(data: Any, mode: str | None, weight_kind: str | None, limit: int) -> Predictions | Source | Tally:
+    """Return Predictions if the rows have at most `limit` probabilities, else a source of them.
+
+    A calibrator is fitted to a source in several passes. A tally is returned as it is. The other parameters are those
+    of `resolve_data`.
+    """
+    check("mode", mode, Mode, None)
+    check("weight_kind", weight_kind, WeightKind, None)
+    in_memory = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
+    if in_memory or mode == "exact":
+        return resolve_data(data, mode, weight_kind)
+    source = read_for_call(data)
+    preds = None if mode == "tally" else source.collect_within(limit)
+    return source if preds is None else resolve_data(preds, "exact", weight_kind)

@@ -20,9 +20,7 @@ from trueodds.core.signatures import (
     too_many_arguments_error,
 )
 from trueodds.data import arrays
-from trueodds.data.predictions import Predictions
-from trueodds.io.models import is_array, is_model, is_pair, refuse_classifiers
-from trueodds.io.source import Source
+from trueodds.io.models import DATA_TYPES, is_array, is_model, is_pair, refuse_classifiers
 from trueodds.tallies.tally import Tally
 
 PublicFunction = TypeVar("PublicFunction", bound=Callable[..., Any])
@@ -144,8 +142,10 @@ def _accept_combined_arguments(
         for position, array in enumerate(("y_true", "y_prob")):
             if array in settings:
                 args = (*args[:position], settings.pop(array), *args[position:])
-        refuse_classifiers(*args)
-        positional = combine_arrays(*args)
+        positional = args
+        if not all(isinstance(arg, (str, *DATA_TYPES)) for arg in args):  # models and methods by name stay as they are
+            refuse_classifiers(*args)
+            positional = combine_arrays(*args)
         if len(positional) > len(positional_names):
             fix = "The data are one model, (y_true, y_prob) or y_true, y_prob; settings are given by name."
             raise too_many_arguments_error(name, positional_names, len(positional), fix)
@@ -173,7 +173,7 @@ def _accept_combined_arguments(
 
 def _is_method_or_model(x: Any) -> bool:
     """Return whether an argument is a method (or its name, or a function) or a model, and therefore not an array."""
-    return isinstance(x, (str, Predictions, Source, Tally)) or callable(x) or is_dataclass(x) or hasattr(x, "make_spec")
+    return isinstance(x, (str, *DATA_TYPES)) or callable(x) or is_dataclass(x) or hasattr(x, "make_spec")
 
 
 def _is_collection_of_methods(x: Any) -> bool:

@@ -11,15 +11,15 @@ from trueodds.api.arguments import (
     confidence_only_setting,
     data_notes,
     reported_call_settings,
+    resolve_all,
     resolve_lens,
     resolve_method,
 )
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import resolve_all
 from trueodds.core.errors import InputError
 from trueodds.core.progress import Progress, report_progress
 from trueodds.core.results import Estimate
-from trueodds.core.rng import as_generator
+from trueodds.core.rng import as_generator, seed_of
 from trueodds.core.settings import Level, check
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -194,14 +194,15 @@ def by_group(
     if prediction_method is not None and len(resolved_lens.views(rows)) > 1:
         fix = "Use a lens such as ⟨lens='class:0'⟩."
         raise InputError("TO205", "The differences between groups need one value per group.", str(resolved_lens), fix)
-    seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+    seed = seed_of(rng, generator)
     call_settings = reported_call_settings(rng, rows, weight_kind, lens=resolved_lens)
     call_settings |= confidence_only_setting(rows, lens, resolved_lens)
     error_settings = GroupErrors(made, resolved_lens, aggregate or resolved_lens.aggregate, interval_spec, seed)
     with progress_context as report:
         return analyze_groups(
-            error_settings, all_rows, rows, crossings, max_groups, min_effect, against, resamples, generator, report,
-            call_settings, data_notes(rows), prediction_method,
+            error_settings, all_rows, rows, crossings=crossings, max_groups=max_groups, min_effect=min_effect,
+            resamples=resamples, rng=generator, progress=report, against=against, call_settings=call_settings,
+            data_notes=data_notes(rows), between=prediction_method,
         )  # fmt: skip
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.api.arguments import add_seed, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.arguments import add_seed, reported_call_settings, resolve_all, resolve_lens, resolve_method
 from trueodds.api.array_arguments import accept_arrays_of_models
-from trueodds.api.collect_or_tally import resolve_all
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
-from trueodds.core.rng import as_generator
+from trueodds.core.rng import as_generator, seed_of
 from trueodds.core.settings import Level, check
 from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
@@ -26,7 +25,7 @@ from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.resampling.comparison.compare_models import DEFAULT_SWAPS, ModelComparison, add_call_settings
 from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, models_with_rows
 
 DEFAULT_ESTIMATOR = "debiased_l2"  # unlike ece, it has no bias that hides differences between models
 
@@ -192,11 +191,10 @@ def compare(
     comparison_settings = ModelComparison(
         method, resolved_lens, aggregate or resolved_lens.aggregate, interval_spec, null, paired, swaps
     )
-    seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+    seed = seed_of(rng, generator)
     notes = [
         Note(note.code, f"{name}: " + note.text)
-        for name, rows in models.items()
-        if isinstance(rows, Predictions)
+        for name, rows in models_with_rows(models).items()
         for note in plausibility_notes(rows)
     ]
     if is_ranking:

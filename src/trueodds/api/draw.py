@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.api.arguments import data_notes, reported_call_settings, resolve_lens, resolve_method
+from trueodds.api.arguments import data_notes, reported_call_settings, resolve_all, resolve_lens, resolve_method
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import resolve_all
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
-from trueodds.data.predictions import Predictions
 from trueodds.io.models import join_versions, models_by_name, versions_by_model
 
 if TYPE_CHECKING:
@@ -128,7 +126,7 @@ def draw(
     rows = next(iter(models.values()))
     computed_diagram = recipe.draw_resolved(resolved, resolve_lens(rows, lens, recipe), rng)
     notes = [*data_notes(*models.values()), *computed_diagram.notes]
-    has_clusters = any(isinstance(model, Predictions) and model.cluster is not None for model in models.values())
+    has_clusters = any(model.cluster is not None for model in models.values())
     if has_clusters and not recipe.supports_clusters:
         text = "The error bars are too short: they assume independent rows, and these rows are clustered."
         notes.append(Note("TN248", text))

@@ -26,7 +26,7 @@ from trueodds.resampling.expected_performance import (
     check_settings_of_metric,
     interval_of_draws,
 )
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import NO_ROWS_TEXT, require_rows
 
 MAPS_PER_RESULT = 200  # number of maps that are drawn from the uncertainty of a fit
 ROWS_PER_BATCH = 16_384  # whose outcomes are drawn at a time
@@ -132,9 +132,7 @@ def expect(
     level, draws = check("level", level, Level, 0.95), check("draws", draws, int, 2000)
     if not 100 <= draws <= 1_000_000:
         raise InputError("TO203", "draws must lie in 100..1,000,000.", f"⟨draws={draws}⟩", "Use the default, 2,000.")
-    if isinstance(predictions, Tally):
-        fix = "Pass the predictions from which the tally was made."
-        raise InputError("TO403", "This needs the rows, which a tally does not keep.", "a tally", fix)
+    require_rows(predictions, NO_ROWS_TEXT)
     generator = as_generator(rng)
     key = stream_key(generator)
     fitted, maps = _sample_maps(calibrator, draws, generator)
@@ -163,6 +161,11 @@ def expect(
     settings |= {} if table is None else {"cost": table.tolist()}
     settings |= {} if fitted is None else {"calibrator": fitted.method, "maps": len(maps)}
     notes += _notes_on_assumptions(has_clusters)
+    if undefined_classes := sums.undefined_classes:
+        names = ", ".join(str(preds.classes[k]) for k in undefined_classes)
+        where = " in every draw in which it is observed" if used.average == "weighted" else ""
+        text = f"No row is predicted as {names}, so that the {used.average} precision is undefined{where}."
+        notes.append(Note("TN290", text))
     settings = {name: setting for name, setting in settings.items() if setting is not None}
     return Expectation(used.name, value, sums.n, interval, undefined, observed, draws, settings, tuple(notes))
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.api.arguments import resolve_method
+from trueodds.api.arguments import resolve_for_fit, resolve_method
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import resolve_for_fit
 from trueodds.api.memory_limit import max_probabilities_in_memory
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
@@ -98,4 +97,4 @@ def fit(
         settings.setdefault("rng", rng)
     spec = resolve_method(CALIBRATORS, CalibratorSpec, method, settings)
     rows = resolve_for_fit(data, mode, weight_kind, max_probabilities_in_memory())
-    return fit_any_source(spec, rows, repeated=weight_kind == "frequency")
+    return fit_any_source(spec, rows, weight_kind)

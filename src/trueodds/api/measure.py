@@ -11,12 +11,11 @@ from trueodds.api.arguments import (
     add_seed,
     data_notes,
     reported_call_settings,
+    resolve_data,
     resolve_lens,
     resolve_method,
-    restrict_to_region,
 )
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
@@ -83,7 +82,7 @@ def measure(
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
         How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
         default is the mean (``"weight"`` for ``"top-label"``).
-    region : as in `restrict_to_region`
+    region : as in `resolve_data`
     mode, weight_kind : as in `resolve_data`
     rng : as in `as_generator`
     **settings
@@ -122,7 +121,7 @@ def measure(
     aggregate = check("aggregate", aggregate, Aggregate | None, None)
     generator = as_generator(rng)
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
-    method, rows = method.prepare(restrict_to_region(resolve_data(data, mode, weight_kind), region))
+    method, rows = method.prepare(resolve_data(data, mode, weight_kind, region))
     resolved_lens = resolve_lens(rows, lens, method)
     aggregation = aggregate or resolved_lens.aggregate
     estimate = estimate_error(rows, method, resolved_lens, aggregation, interval_spec, generator)

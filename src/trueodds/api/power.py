@@ -12,12 +12,11 @@ from trueodds.api.arguments import (
     add_test_seed,
     confidence_only_setting,
     reported_call_settings,
+    resolve_data,
     resolve_lens,
     resolve_method,
-    restrict_to_region,
 )
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.progress import Progress, report_progress
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import check
@@ -88,7 +87,7 @@ def power(
         is the error of one lens, so the power is that of ``test(…, lens=lens)`` and not of a test of several lenses.
     estimator : str or Estimator, default="ece"
         Estimator whose interval is planned with `width`.
-    region : as in `restrict_to_region`
+    region : as in `resolve_data`
     weight_kind : as in `resolve_data`
     rng : as in `as_generator`
     progress : as in `report_progress`
@@ -145,7 +144,7 @@ def power(
     check("test", test, str | HypothesisTest)
     check("estimator", estimator, str | Estimator)
     progress_context = report_progress(progress)
-    generator, rows = as_generator(rng), restrict_to_region(resolve_data(data, "exact", weight_kind), region)
+    generator, rows = as_generator(rng), resolve_data(data, "exact", weight_kind, region)
     plan_settings = {name: settings.pop(name) for name in PLAN_SETTINGS if name in settings}
     if rows.cluster is not None and len(np.unique(rows.cluster)) == rows.n:
         rows = rows.without_clusters()  # with one row per cluster, rows are independent
@@ -176,7 +175,7 @@ def power(
                 lambda share: report(share, _PROGRESS_STEP),
             )
     else:
-        if isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "resamples"):
+        if TESTS.is_setting_of(test, "resamples"):
             n_independent_labels = rows.k if rows.kind == "multilabel" else 1
             settings.setdefault("resamples", n_null_draws_for_level(plan.alpha, n_independent_labels))
         method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))

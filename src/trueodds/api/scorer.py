@@ -49,13 +49,13 @@ class Scorer:
             estimator = ESTIMATORS.make(estimator, self.settings)
         score = -float(estimator.as_loss(np.float64(estimate.value)))
         if not np.isfinite(score):
-            warnings.warn(self._explain_infinite_score(score, estimate), stacklevel=2)
+            warnings.warn(self._explain_nonfinite_score(score, estimate), stacklevel=2)
         return score
 
-    def _explain_infinite_score(self, score: float, estimate: Estimate) -> str:
+    def _explain_nonfinite_score(self, score: float, estimate: Estimate) -> str:
         """Return the text of the warning on a score that is not finite: the reasons, and how to make it finite."""
         text = f"The score {estimate.estimator} is {score}. {' '.join(str(note) for note in estimate.notes)}"
-        if isinstance(self.estimator, str) and ESTIMATORS.has_setting(self.estimator, "min_prob"):
+        if ESTIMATORS.is_setting_of(self.estimator, "min_prob"):
             text += f" scorer({self.estimator!r}, min_prob=1e-12) replaces smaller probabilities by 1e-12."
         return text
 
@@ -116,8 +116,8 @@ def scorer(
     model selection a proper score (``"log_loss"``, ``"brier"``) or a debiased error (``"debiased_l2"``, ``"skce"``) is
     therefore better than ECE.
 
-    Probabilities are not clipped unless requested. One outcome with predicted probability 0, as pure leaves of trees
-    produce it, makes ``"log_loss"`` infinite, and a warning reports it. ``scorer("log_loss", min_prob=1e-12)`` is
+    Probabilities are not clipped unless requested. One outcome with predicted probability 0, which trees with pure
+    leaves produce, makes ``"log_loss"`` infinite, and a warning reports it. ``scorer("log_loss", min_prob=1e-12)`` is
     finite. The scorer ``neg_log_loss`` of scikit-learn always clips, at 2.2e-16 for float64.
 
     Examples

@@ -28,15 +28,15 @@ from trueodds.api.table_measures import Lenses, Measures, RequestedColumn, choos
 from trueodds.api.table_results import ResultTable
 from trueodds.api.table_segments import SegmentedRows, add_segments
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.holm import holm
 from trueodds.core.progress import Progress, report_progress
-from trueodds.core.rng import as_generator
+from trueodds.core.rng import as_generator, seed_of
 from trueodds.core.settings import Level, check
 from trueodds.data.predictions import Predictions
 from trueodds.io.models import is_pair, join_versions, versions_by_model
-from trueodds.kernels.holm import holm
 from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, models_with_rows
 
 DEFAULT_MEASURES = ("accuracy", "ece", "debiased_l2", "brier", "log_loss")
 DEFAULT_RESAMPLES = 2000  # bootstrap resamples of the intervals
@@ -202,7 +202,7 @@ def table(
     version_names, models = join_versions(versions) if versions else ((), models)
     named_models, progress_context = _name_models(models), report_progress(progress)
     generator, level = as_generator(rng), check("level", level, Level, 0.95)
-    seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+    seed = seed_of(rng, generator)
     interval_spec = IntervalSpec(interval, level, DEFAULT_RESAMPLES if resamples is None else resamples)
     is_bold_requested = check("bold", bold, bool | None)
     bold = not versions and by is None if is_bold_requested is None else is_bold_requested
@@ -296,7 +296,7 @@ def _align_models(
     rows: Mapping[str, Predictions | Tally], paired: bool | None
 ) -> tuple[Mapping[str, Predictions | Tally], list[Note]]:
     """Return the models with their rows in one order, by the ids of the rows as in `compare`, and notes."""
-    predictions = {name: model for name, model in rows.items() if isinstance(model, Predictions)}
+    predictions = models_with_rows(rows)
     return align_rows(predictions, paired) if len(predictions) == len(rows) else (rows, [])
 
 

@@ -9,13 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from trueodds.api.arguments import data_notes, resolve_lens
-from trueodds.api.collect_or_tally import resolve_data
+from trueodds.api.arguments import data_notes, resolve_data, resolve_lens
 from trueodds.api.table_columns import SegmentCell
 from trueodds.api.table_evaluation import UNOBSERVED_CLASS, list_some, merge_notes
 from trueodds.api.test import test
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_count
+from trueodds.core.holm import holm
 from trueodds.core.results import Verdict
 from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
@@ -23,7 +23,6 @@ from trueodds.data.weights import check_groups
 from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
 from trueodds.io.models import has_named_columns
 from trueodds.io.read import read
-from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import equal_clusters
 from trueodds.lenses.lens_by_name import default_lens

@@ -12,12 +12,11 @@ from trueodds.api.arguments import (
     confidence_only_setting,
     data_notes,
     reported_call_settings,
+    resolve_data,
     resolve_lens,
     resolve_method,
-    restrict_to_region,
 )
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.progress import Progress, report_progress
 from trueodds.core.results import Verdict
@@ -29,7 +28,6 @@ from trueodds.hypotests.base import HypothesisTest, lens_family
 from trueodds.hypotests.equivalence import Margin, add_equivalence_decision, error_to_compare
 from trueodds.lenses.base import Lens
 from trueodds.lenses.hypothesis import apply_hypothesis
-from trueodds.tallies.tally import Tally
 
 
 @accept_separate_arrays
@@ -77,7 +75,7 @@ def test(
         tests of an error that has an interval, through one lens.
     level : float, default=0.95
         Confidence level of the interval that is compared with `margin`. The p-value does not depend on it.
-    region : as in `restrict_to_region`
+    region : as in `resolve_data`
     mode, weight_kind : as in `resolve_data`
     rng : as in `as_generator`
     progress : as in `report_progress`
@@ -118,7 +116,7 @@ def test(
     level, margin = check("level", level, Level, 0.95), check("margin", margin, Margin | None)
     generator, progress_context = as_generator(rng), report_progress(progress)
     method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
-    rows = restrict_to_region(resolve_data(data, mode, weight_kind), region)
+    rows = resolve_data(data, mode, weight_kind, region)
     is_identity = isinstance(hypothesis, str) and hypothesis == "calibrated"
     requested_lenses = list(lens) if isinstance(lens, (list, tuple)) else [lens]
     _check_distinct(requested_lenses, lens)
@@ -132,11 +130,8 @@ def test(
     error = None if margin is None else error_to_compare(method, margin, lenses)
     if not is_identity:
         rows, lenses = apply_hypothesis(rows, hypothesis, lenses, getattr(method, "redraw", "labels"))
-    if isinstance(rows, Tally):
-        verdict = method.from_tally(rows, lenses, generator)
-    else:
-        with progress_context as report:
-            verdict = method(rows, lenses, generator, lambda share: report(share, "simulating labels"))
+    with progress_context as report:
+        verdict = method.run(rows, lenses, generator, lambda share: report(share, "simulating labels"))
     if margin is not None and error is not None:
         verdict = add_equivalence_decision(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
     settings_used = reported_call_settings(rng, rows, weight_kind, region, lenses[0] if len(lenses) == 1 else None)
@@ -144,6 +139,7 @@ def test(
     if not is_identity:
         settings_used["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
         hypothesis_text = f"the probabilities of the hypothesis {settings_used['hypothesis']}"
+        # A null distribution that draws no labels, such as "z is standard normal", names no probabilities.
         verdict = replace(verdict, null=verdict.null.replace("the predicted probabilities", hypothesis_text))
     notes = dict.fromkeys([*data_notes(rows, source=data), *lens_notes, *verdict.notes])
     return replace(verdict, settings=dict(verdict.settings) | settings_used, notes=tuple(notes))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-from trueodds.api.arguments import data_notes
+from trueodds.api.arguments import data_notes, resolve_data
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError
 from trueodds.core.settings import check

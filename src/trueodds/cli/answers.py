@@ -155,6 +155,7 @@ def answers(
 
 
 def _measure_answers(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:
+    """Return RMSCE and BAS, in the order in which they are reported."""
     import trueodds as to
 
     settings: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
@@ -191,24 +192,19 @@ def _format_report(
         "    The risk at a coverage takes equal confidences in random order. A threshold answers all of them or none."
     )
     splits_tie = any(_is_inside_tie(risk, coverage) for coverage in REPORTED_COVERAGES)
-    calibrated_score = format_number(measures[-1].noise_floor or 0.0)
+    _, behavioral_alignment = measures
+    calibrated_score = format_number(behavioral_alignment.noise_floor or 0.0)
     score_explanation = (
-        (
-            "    BAS, the Behavioral Alignment Score: mean reward if the model may abstain, with 1 for a correct"
-            " answer, 0 for"
-        ),
-        (
-            "    an abstention and −t/(1 − t) for a wrong answer, averaged over all thresholds t. If these confidences"
-            " were"
-        ),
-        f"    calibrated, the expected score would be {calibrated_score}.",
+        "    BAS, the Behavioral Alignment Score: mean reward if the model may abstain, with 1 for a correct answer,"
+        " 0 for\n    an abstention and −t/(1 − t) for a wrong answer, averaged over all thresholds t. If these"
+        f" confidences were\n    calibrated, the expected score would be {calibrated_score}."
     )
     return [
         *(f"{name:<16} {text}" for name, text in rows),
         *([tie_explanation] if splits_tie else []),
         str(risk),
         *(measure.describe() for measure in measures),
-        *score_explanation,
+        score_explanation,
     ]
 
 

@@ -104,7 +104,7 @@ def _check_cover(cover: Mapping[str, str | None], html_path: str | None) -> None
     given = [f"--{name}" for name, value in cover.items() if value is not None]
     if not given:
         return
-    from trueodds.reports.html.cover import Cover
+    from trueodds.reports.html.rendering import Cover
 
     if html_path is None:
         raise InputError("TO603", "Only a page has a title, an author and a date.", given[0], "Add --html F.")
@@ -200,7 +200,7 @@ class ComputedGateValues:
     @cached_property
     def _rows(self) -> Any:
         """The predictions, or their tally."""
-        from trueodds.api.collect_or_tally import resolve_data
+        from trueodds.api.arguments import resolve_data
 
         return resolve_data(self._data, self._settings["mode"], self._settings["weight_kind"])
 

@@ -41,7 +41,7 @@ def read_costs(
     if path is None:
         return data, {}
     table = _read_cost_table(path)
-    from trueodds.api.collect_or_tally import resolve_data
+    from trueodds.api.arguments import resolve_data
     from trueodds.data.predictions import Predictions
     from trueodds.io.source import InMemorySource
 

@@ -155,7 +155,7 @@ def _setting_of_named_method(problem: click.NoSuchOption) -> tuple[str, str] | N
     for argument in _arguments(problem):
         method = argument.partition("=")[2] if argument.startswith("--") else argument
         for registry in (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS):
-            if method in registry and registry.has_setting(method, setting):
+            if registry.is_setting_of(method, setting):
                 return method, f"{setting}={next(iter(_given_values(problem)), 'VALUE')}"
     return None
 

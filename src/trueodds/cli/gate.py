@@ -32,7 +32,8 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda x, limit: x < limit,
     "<=": lambda x, limit: x <= limit,
 }
-PARTS = ("value", "low", "high", "floor", "noise_floor", "debiased")  # of an estimate
+# Of an estimate, where "floor" is short for "noise_floor" in conditions and no part of a `Gate`.
+PARTS = ("value", "low", "high", "floor", "noise_floor", "debiased")
 RISK = "risk"  # the number whose name includes a coverage
 WORST_GROUP = "worst"  # stands for the group that is nearest to failing
 
@@ -70,10 +71,10 @@ def with_ends(value: str, interval: str) -> dict[str, str]:
 AUDIT_SCOPE = Scope(
     "audit",
     ("reject",),
-    {"pvalue": {"value": "verdict.pvalue"}},
-    {"estimates": "measures", "unexamined": "among_groups.unexamined", "min_pvalue": "verdict.min_pvalue"},
-    None,
-    None,
+    numbers={"pvalue": {"value": "verdict.pvalue"}},
+    paths={"estimates": "measures", "unexamined": "among_groups.unexamined", "min_pvalue": "verdict.min_pvalue"},
+    estimators=None,
+    estimators_by_group=None,
     accepts_lens=True,
 )
 ANSWERS_SCOPE = Scope(
@@ -115,7 +116,7 @@ def test_scope(margin: Any) -> Scope:
     """Return the scope of `trueodds test`: p-value, statistic, effect and the decision about a margin."""
     words = ("reject",) if margin is None else ("reject", "beyond", "undecided")
     numbers = {name: {"value": name} for name in ("pvalue", "statistic", "effect")}
-    return Scope("test", words, numbers, {"min_pvalue": "min_pvalue"}, example="reject or 'pvalue<=0.01'")
+    return Scope("test", words, numbers=numbers, paths={"min_pvalue": "min_pvalue"}, example="reject or 'pvalue<=0.01'")
 
 
 def expect_scope() -> Scope:
@@ -128,9 +129,9 @@ def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds groups`: the errors of all rows and of every group, and the family-wise p-value."""
     made = make_estimator(estimator, settings)
     return Scope(
-        "groups", ("reject",), {"pvalue": {"value": "pvalue"}},
-        {"estimates": "overall", "unexamined": "unexamined", "min_pvalue": "settings.min_pvalue"},
-        (made.name,), (made.name,),
+        "groups", ("reject",), numbers={"pvalue": {"value": "pvalue"}},
+        paths={"estimates": "overall", "unexamined": "unexamined", "min_pvalue": "settings.min_pvalue"},
+        estimators=(made.name,), estimators_by_group=(made.name,),
         omits_intervals=settings.get("interval", "auto") is None, estimator=made,
         example=f"'{estimator}[worst].low>0.02'",
     )  # fmt: skip
@@ -139,8 +140,9 @@ def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
 def compare_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds compare`: the difference of two models and its p-value."""
     return Scope(
-        "compare", ("reject",), {"difference": with_ends("difference", "interval"), "pvalue": {"value": "pvalue"}},
-        {"min_pvalue": "min_pvalue"}, estimator=make_estimator(estimator, settings), example="'difference.low>0'",
+        "compare", ("reject",),
+        numbers={"difference": with_ends("difference", "interval"), "pvalue": {"value": "pvalue"}},
+        paths={"min_pvalue": "min_pvalue"}, estimator=make_estimator(estimator, settings), example="'difference.low>0'",
     )  # fmt: skip
 
 
@@ -181,7 +183,15 @@ class Gate:
             )
         part = "noise_floor" if match["part"] == "floor" else match["part"] or "value"
         name, lens = _split_coverage(match["name"], match["coverage"], match["lens"], scope)
-        gate = cls(text, name, part, match["group"], lens, match["operator"], _parse_limit(match["limit"]))
+        gate = cls(
+            text,
+            name,
+            part,
+            group=match["group"],
+            lens=lens,
+            operator=match["operator"],
+            limit=_parse_limit(match["limit"]),
+        )
         _check_gate(gate, scope)
         return gate
 
@@ -268,7 +278,7 @@ def _check_gate(gate: Gate, scope: Scope) -> None:
 def _refuse_part_after_lens(gate: Gate) -> None:
     """Raise an error for a part at the end of the lens, as in ece@classwise.low, which belongs before the @."""
     lens, _, part = str(gate.lens).rpartition(".")
-    if lens and part in (*PARTS, "floor") and gate.part == "value" and not is_lens(str(gate.lens)):
+    if lens and part in PARTS and gate.part == "value" and not is_lens(str(gate.lens)):
         fix = f"Write '{gate.name}.{part}@{lens}{gate.operator}{gate.limit:g}'."
         raise _invalid_gate_error("The part of the number comes before the lens.", gate.text, fix)
 
@@ -330,7 +340,7 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
     if gate.part in ("low", "high") and estimator.interval is None:
         problem = f"{gate.name} has no interval with known coverage."
         raise _invalid_gate_error(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
-    if gate.part in ("floor", "noise_floor") and estimator.has_fixed_expectation:
+    if gate.part == "noise_floor" and estimator.has_fixed_expectation:
         problem = f"The {gate.name} expected of a calibrated model does not depend on the data."
         raise _invalid_gate_error(problem, gate.text, f"Bound {gate.name}, {gate.name}.low or {gate.name}.high.")
     if gate.part == "debiased" and (estimator.interval in ("bca", "wald") or not estimator.vanishes_if_calibrated):

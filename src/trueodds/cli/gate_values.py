@@ -401,7 +401,7 @@ def find_part_and_remark(estimate: Any, gate: Gate) -> tuple[float | None, str]:
 
 
 def find_group_number(
-    gate: Gate, groups: Mapping[str, Any], unexamined: Sequence[Mapping[str, Any]] = ()
+    gate: Gate, groups: Mapping[str, Any], unexamined: Sequence[Mapping[str, Any]]
 ) -> tuple[float | None, str]:
     """Return the number of the group that the gate names, and its label; "worst" is the group nearest to failing.
 

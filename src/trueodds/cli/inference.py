@@ -50,7 +50,7 @@ def measure(
     method_settings |= costs
     with record_options.name_question_in_errors(columns, costs=bool(cost_path)):
         if gates:  # read the rows only once, although the notes on gates use them again
-            from trueodds.api.collect_or_tally import resolve_data
+            from trueodds.api.arguments import resolve_data
 
             data = resolve_data(data, *reading)
         estimate = to.measure(data, estimator, **params, **method_settings)
@@ -94,7 +94,7 @@ def test(
     gates = gate.parse_gates(fail_on, scope)
     registry, costed_method, option = TESTS, name, "--test "
     if name == "consistency":  # which passes the costs on to its statistic
-        registry, costed_method, option = ESTIMATORS, method_settings.get("statistic", "ece"), "--set statistic="
+        registry, costed_method, option = ESTIMATORS, method_settings.get("statistic", "ece"), "--statistic "
     if cost_path:
         check_takes_costs(registry, costed_method, option)
     with ProgressBar() as progress, record_options.name_question_in_errors(columns, costs=bool(cost_path)):

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trueodds.cli.options import COLUMN_OPTIONS
+from trueodds.cli.options import COLUMN_OPTIONS, NAMES_OR_PATTERN_KEYWORDS
 from trueodds.cli.settings import OPTION_OF_SETTING
 from trueodds.core.errors import InputError, Note, spell
 from trueodds.core.printable import escape_marks, to_printable
 
-_LIST_KEYWORDS = ("classes", "probs", "logits", "votes", "multilabel", "question", "abstained")
+_LIST_KEYWORDS = ("classes", *NAMES_OR_PATTERN_KEYWORDS)
 # The option for each argument of a function, and the value that is shown if the message gives none.
 _OPTION_OF_ARGUMENT: dict[str, tuple[str, str]] = {
     option.lstrip("-").replace("-", "_"): (option, placeholder)
@@ -74,6 +74,7 @@ _COUNTERPARTS = {
     "cost=": "--cost",
     "allow_fewer=True": "--allow-fewer",
     "complete=True": "--complete",
+    "monitor.reset('recalibrated')": "--reset recalibrated",
     "null='redraw'": "--set null=redraw",
     "y_true": "the label",
     "y_prob": "the probability",

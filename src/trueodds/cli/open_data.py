@@ -137,10 +137,12 @@ def open_models(models: Sequence[Model], notify: Callable[[float, str], None]) -
     """Return the data of several models; `notify` gets the finished share and the step."""
     opened = []
     files = [model.file for model in models]
-    for number, (_, file, columns) in enumerate(models):
+    for number, model in enumerate(models):
         notify(number / len(models), "reading")
-        is_tally_beside_files = is_tally(file) and not all(map(is_tally, files))  # a tally has no columns to select
-        opened.append(open_data([file], {} if is_tally_beside_files else _columns_of_model(file, files, columns)))
+        # A tally beside other files has no columns to select.
+        has_columns = not is_tally(model.file) or all(map(is_tally, files))
+        columns = _columns_of_model(model.file, files, model.columns) if has_columns else {}
+        opened.append(open_data([model.file], columns))
     return opened
 
 

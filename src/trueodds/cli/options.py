@@ -1,4 +1,4 @@
-"""Options shared by several commands, and those of the columns converted to settings of `trueodds.read`."""
+"""Options shared by several commands, and the conversion of column options to arguments of `trueodds.read`."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     *ENGINE_OPTIONS,
 )
 COLUMN_KEYWORDS = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMN_OPTIONS)
-_LIST_KEYWORDS = ("probs", "logits", "votes", "multilabel", "question", "abstained")
+# Options that take a list of columns or one pattern, such as p_*; --classes is always a list.
+NAMES_OR_PATTERN_KEYWORDS = ("probs", "logits", "votes", "multilabel", "question", "abstained")
 # Pairs of options that exclude each other, because one of them would be ignored, and the reason.
 _EXCLUSIVE_KEYWORDS = (
     ("logits", "probs", "Both name the columns of the predictions."),
@@ -210,7 +211,7 @@ def pop_columns(params: dict[str, Any], *, needs_outcome: bool = True) -> dict[s
     if columns.get("logits") == READS_PROBS:
         columns["logits"] = True
     _check_columns(columns, needs_outcome)
-    for name in _LIST_KEYWORDS:
+    for name in NAMES_OR_PATTERN_KEYWORDS:
         if isinstance(columns.get(name), str) and "," in columns[name]:
             columns[name] = _split_at_commas(columns[name])
     if "classes" in columns:
@@ -224,7 +225,8 @@ def _check_columns(columns: Mapping[str, Any], needs_outcome: bool) -> None:
     """Reject options that would be ignored or that exclude each other."""
     record_options.check_record_options(columns)
     for name, other, reason in _EXCLUSIVE_KEYWORDS:
-        if name in columns and other in columns and columns[name] is not True:
+        is_flag = columns.get(name) is True  # --logits without names says only what --probs contains
+        if name in columns and other in columns and not is_flag:
             raise InputError("TO603", reason, f"--{name} and --{other}", f"Leave --{other} out.")
     if needs_outcome:
         if "confidence" in columns and not {"correct", "predicted"} & columns.keys():
@@ -232,8 +234,8 @@ def _check_columns(columns: Mapping[str, Any], needs_outcome: bool) -> None:
             fix = "Add --correct C, a column; or --label C --predicted C, the columns of the true and predicted class."
             raise InputError("TO601", "--confidence needs --correct or --predicted.", got, fix)
         if "samples" not in columns:  # whose correctness needs no confidence
-            _check_partner(columns, "correct", "confidence")
-    _check_partner(columns, "predicted", "confidence")
+            _check_confidence(columns, "correct")
+    _check_confidence(columns, "predicted")
     for outcomes in ("votes", "multilabel"):
         if outcomes in columns and columns[outcomes] == columns.get("logits", columns.get("probs", "p_*")):
             raise InputError(
@@ -244,13 +246,10 @@ def _check_columns(columns: Mapping[str, Any], needs_outcome: bool) -> None:
             )
 
 
-def _check_partner(columns: Mapping[str, Any], name: str, partner: str) -> None:
-    if name in columns and partner not in columns:
+def _check_confidence(columns: Mapping[str, Any], name: str) -> None:
+    if name in columns and "confidence" not in columns:
         raise InputError(
-            "TO601",
-            f"--{name} needs --{partner}.",
-            f"--{name} {columns[name]} alone",
-            f"Add --{partner} C, a column.",
+            "TO601", f"--{name} needs --confidence.", f"--{name} {columns[name]} alone", "Add --confidence C, a column."
         )
 
 

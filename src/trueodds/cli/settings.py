@@ -41,7 +41,7 @@ SETTING_TEXTS = {
     "aggregate": "How several views are combined: mean, max, sum, prevalence, weight.",
     "level": "Confidence level of the error bars.",
     "resamples": "Number of bootstrap resamples or null draws.",
-    "redraw": "What a test simulates: labels, or both rows and labels.",
+    "redraw": "What a test redraws: labels, both (rows and labels), or all (every labeling).",
     "statistic": "The estimator that is the test statistic.",
 }
 _BIN_SETTINGS = ("bins", "partition", "min_size", "closed", "range")
@@ -83,7 +83,7 @@ _OPTION_SETTINGS: Mapping[str, Mapping[str, Any]] = {
 _WITHOUT_OPTION = ("progress", "cost", "actions")
 _LIST_SETTINGS = ("candidates",)  # lists of names, which may also be separated by commas
 # Arguments of the Python functions that have an option of their own, and so are refused in --set.
-_OPTION_OF_ARGUMENT = {
+_OPTIONS_REFUSED_IN_SET = {
     "rng": "--seed",
     "seed": "--seed",
     "lens": "--lens",
@@ -148,8 +148,7 @@ class Parameter:
     def _help(self, *, is_text: bool, names: Container[str]) -> str:
         """Return the first sentence of the description, and the one on the default, as the command line says them.
 
-        Values have no quotes, parameters are called by their options, and values of the type are listed, if the option
-        is a text.
+        Quotes are removed, parameters are named by their options, and a text option lists its allowed values.
         """
         first, *others = re.split(r"(?<=\.) ", self.text)
         first = re.sub(r", as in `\w+`", "", first)
@@ -290,12 +289,12 @@ def pop_settings(params: dict[str, Any]) -> dict[str, Any]:
             raise InputError(
                 "TO601", "--set takes NAME=VALUE.", repr(assignment), "For instance --set style=deviation."
             )
-        if name in _OPTION_OF_ARGUMENT:
+        if name in _OPTIONS_REFUSED_IN_SET:
             raise InputError(
                 "TO603",
                 "--set is only for settings that have no option.",
                 f"--set {assignment}",
-                f"Use {_OPTION_OF_ARGUMENT[name]}.",
+                f"Use {_OPTIONS_REFUSED_IN_SET[name]}.",
             )
         if name in parsed:
             raise InputError("TO603", "A setting is given twice.", name, "Omit one of them.")

@@ -270,8 +270,8 @@ def read_answers(
     The confidence of `samples` is the share of the most frequent answer, the first if several are equally frequent.
     It refers to the samples that are an answer: with one record per sample, those that abstain are left out, and note
     TN182 reports how many samples the questions have. Answers are equal if their texts are equal, ignoring surrounding
-    blanks. The answer is correct if it equals `answer` or, with `correct`, if the first sample that gave it was
-    correct.
+    blanks. The answer is correct if it equals `answer` or, with `correct`, if more than half of the samples that gave
+    it were correct (note TN184).
 
     Only with `choices` is a text looked up among the names of the options. A whole number is always a position. Without
     `choices` so is a text such as "1", counted from 0 (notes TN170, TN180). If the names are the same for every

@@ -65,7 +65,7 @@ class MappingTable(ColumnSource):
 
     def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         arrays = dict(self.columns_of_chunk(self._arrays, names, 0))
-        return slice_batches(check_equal_lengths(self.name, arrays), size)
+        return _slice_arrays(self.name, arrays, size)
 
     def first_cell(self, column: str) -> Any:
         array = self._arrays[column]
@@ -113,7 +113,7 @@ class NpzTable(ColumnSource):
         """Yield batches of views of the arrays; only the named ones are read, if their headers have fitting shapes."""
         check_shapes(self.name, {name: self._headers[name][0] for name in names if name in self._headers})
         arrays = {name: to_array(array, self.place(name, 0)) for name, array in self._load_arrays(names).items()}
-        return slice_batches(check_equal_lengths(self.name, arrays), size)
+        return _slice_arrays(self.name, arrays, size)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         yield self._load_arrays(self.columns)
@@ -184,12 +184,13 @@ def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, dtype
 
 
-def check_equal_lengths(name: str, arrays: dict[str, Array]) -> dict[str, Array]:
+def _slice_arrays(name: str, arrays: dict[str, Array], size: int) -> Iterator[ColumnBatch]:
     check_shapes(name, {key: array.shape for key, array in arrays.items()})
-    return arrays
+    return slice_batches(arrays, size)
 
 
 def check_shapes(name: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise TO307 unless all arrays of the table are (n,) or (n, K), and TO310 unless all have the same n."""
     for key, shape in shapes.items():
         if len(shape) not in (1, 2):
             raise Place(name, key).wrong_type_error(f"shape {shape}", "Arrays must be (n,) or (n, K).")

@@ -323,13 +323,11 @@ def fields_of_array(array: Any, paths: Collection[str], place: Place) -> dict[st
         if rest:
             inner_paths.setdefault(name, []).append(rest)
         elif name in children:
-            field_place = Place(place.table_name, f"{place.column}.{name}", place.first_row, place.allows_missing)
-            values[path] = arrow_to_array(children[name], field_place)
+            values[path] = arrow_to_array(children[name], place.field(name))
         else:
             classes.append(path)
     for name, rests in inner_paths.items():
-        inner_place = Place(place.table_name, f"{place.column}.{name}", place.first_row, place.allows_missing)
-        inner_values = fields_of_array(children[name], rests, inner_place)
+        inner_values = fields_of_array(children[name], rests, place.field(name))
         values |= {f"{name}.{rest}": column for rest, column in inner_values.items()}
     if classes:
         keys = list_keys(children)
@@ -387,8 +385,7 @@ def _scores_by_class(
     counts = np.bincount(position, minlength=n * k)
     if (counts != 1).any():
         first, count = int(np.argmax(counts != 1)), int((counts != 1).sum())
-        class_place = Place(place.table_name, f"{place.column}.{list(classes)[first % k]}", place.first_row)
-        raise class_place.missing_value_error(first // k, count)
+        raise place.field(list(classes)[first % k]).missing_value_error(first // k, count)
     if k > 1 and (lengths != k).any():
         longer = int(np.argmax(lengths != k))
         raise place.length_error(longer, int(lengths[longer]), k)

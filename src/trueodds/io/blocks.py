@@ -88,8 +88,8 @@ class Block:
 
     def _remedy_with_columns(self, problem: InputError, roles: ColumnRoles) -> str:
         if problem.code == "TO109" and roles.kind == "classes" and len(roles.probs) == len(roles.truth) == 1:
-            prob_keyword = "logits" if roles.logits else "probs"
-            return f"Swap the columns: {argument('label', roles.probs[0])}, {argument(prob_keyword, roles.truth[0])}."
+            probs = argument(roles.probs_keyword, roles.truth[0])
+            return f"Swap the columns: {argument('label', roles.probs[0])}, {probs}."
         has_class_names = problem.problem == UNKNOWN_LABEL_TEXT
         labels = self.present_labels
         is_label_error = labels is not None and (problem.code, labels.dtype.kind) in _LABEL_ERRORS
@@ -134,12 +134,11 @@ def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_ro
     """Return the columns of a batch by role; its first row is row `first_row` of the table."""
     p = column_matrix(batch, roles.probs, table_name, first_row)
     if roles.kind == "multilabel" and p.ndim == 1 and roles.truth:
-        prob_keyword = "logits" if roles.logits else "probs"
         raise InputError(
             "TO101",
             "A single label is a problem of two classes.",
             f"{argument('multilabel', roles.truth[0])} of {table_name}",
-            f"Pass {argument('label', roles.truth[0])} and {argument(prob_keyword, roles.probs[0])} instead.",
+            f"Pass {argument('label', roles.truth[0])} and {argument(roles.probs_keyword, roles.probs[0])} instead.",
         )
     y = None
     if roles.kind in ("votes", "multilabel") and roles.truth:
@@ -149,11 +148,8 @@ def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_ro
     elif roles.truth:
         y = batch[roles.truth[0]]
     weight = None if roles.weight is None else column_matrix(batch, [roles.weight], table_name, first_row)
-    for column in (*roles.group, *(name for name in (roles.cluster, roles.row_id) if name)):
-        if batch[column].ndim != 1:
-            raise Place(table_name, column, first_row).wrong_type_error(
-                "a column of lists", "Name a column with one value per row."
-            )
+    single_columns = [*roles.group, *(name for name in (roles.cluster, roles.row_id) if name)]
+    _refuse_lists(batch, single_columns, table_name, first_row)
     return Block(
         segments=(BlockSegment(table_name, first_row, len(p), table_number),),
         p=p,
@@ -166,11 +162,8 @@ def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_ro
 
 
 def _correctness(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_row: int) -> Array:
-    for column in roles.truth:
-        if batch[column].ndim != 1:
-            raise Place(table_name, column, first_row).wrong_type_error(
-                "a column of lists", "Name a column with one value per row."
-            )
+    """Whether the two columns of the outcome, the label and the predicted label, are equal, (n,)."""
+    _refuse_lists(batch, roles.truth, table_name, first_row)
     label, predicted = roles.truth
     labels = batch[label]
     if is_all_masked(labels):
@@ -183,6 +176,14 @@ def _correctness(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_
         got = re.sub(r"\brow (\d+)", lambda row: f"row {first_row + int(row[1])}", problem.got)
         got = f"{got}, in the columns {label!r} and {predicted!r} of {table_name}"
         raise InputError(problem.code, problem.problem, got, problem.fix) from None
+
+
+def _refuse_lists(batch: ColumnBatch, columns: Sequence[str], table_name: str, first_row: int) -> None:
+    """Raise TO307 if one of the columns has a list in each row."""
+    for column in columns:
+        if batch[column].ndim != 1:
+            place, fix = Place(table_name, column, first_row), "Name a column with one value per row."
+            raise place.wrong_type_error("a column of lists", fix)
 
 
 def column_matrix(batch: ColumnBatch, names: Sequence[str], table_name: str, first_row: int) -> Array:

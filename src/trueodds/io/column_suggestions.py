@@ -28,9 +28,8 @@ def suggest_outcome_columns(columns: tuple[str, ...], probs: str | Sequence[str]
         return f"For a confidence in the predicted class pass ⟨confidence='confidence'⟩, {predicted}."
     if "confidence" in columns and "correct" in columns:
         return (
-            "For a confidence in the answer pass ⟨confidence='confidence'⟩ and ⟨correct='correct'⟩; for a label"
-            " of another"
-            " name pass ⟨label=⟩."
+            "For a confidence in the answer pass ⟨confidence='confidence'⟩ and ⟨correct='correct'⟩; for a label of"
+            " another name pass ⟨label=⟩."
         )
     if probs == "p_*" and not any(name.startswith("p_") for name in columns) and not did_you_mean("label", columns):
         return _suggest_label_and_probs(columns)
@@ -58,12 +57,12 @@ def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
     >>> _suggest_label_and_probs(("score", "y"))
     "If y is the outcome and score the probability of the event, pass ⟨label='y'⟩ and ⟨probs='score'⟩."
     """
-    if start := _shared_start(columns):
-        names, listed = _names_from(start, columns)
+    if prefix := _shared_prefix(columns):
+        names, listed = _names_with_prefix(prefix, columns)
         other_columns = [name for name in columns if name not in names]
         is_single = len(other_columns) == 1
         label = argument("label", other_columns[0]) if is_single else "the column of the outcome as ⟨label=⟩"
-        return f"If {listed} are the probabilities, pass {label} and {argument('probs', f'{start}*')}."
+        return f"If {listed} are the probabilities, pass {label} and {argument('probs', f'{prefix}*')}."
     outcomes = [name for name in columns if name.lower() in _OUTCOME_NAMES]
     if len(columns) == 2 and len(outcomes) == 1:
         score = next(name for name in columns if name not in outcomes)
@@ -77,39 +76,43 @@ def _suggest_label_and_probs(columns: tuple[str, ...]) -> str | None:
     return f"{list_columns(columns)} {remedy}"
 
 
-def _shared_start(columns: tuple[str, ...]) -> str | None:
-    """Return the first start that several columns have, and nothing else begins with, without those of outcomes.
+def _shared_prefix(columns: tuple[str, ...]) -> str | None:
+    """Return the first prefix that several columns share, ignoring columns of outcomes (`v_`, `y_`).
 
-    It ends with the last underscore of a name, or before the number at its end.
+    It ends with the last underscore of a name, or before the number at its end; the latter must not begin any other
+    column.
 
-    >>> _shared_start(("label", "p1", "p2")), _shared_start(("prob_a", "prob_b")), _shared_start(("p1", "p2", "price"))
-    ('p', 'prob_', None)
-    >>> _shared_start(("x1", "x2", "score"))
+    >>> _shared_prefix(("label", "p1", "p2")), _shared_prefix(("prob_a", "prob_b"))
+    ('p', 'prob_')
+    >>> _shared_prefix(("p1", "p2", "price"))
+    >>> _shared_prefix(("x1", "x2", "score"))
     """
-    starts = [re.sub(r"(?<=_)[^_]*$|\d+$", "", name) for name in columns if name[:2] not in ("v_", "y_")]
-    starts = [start for start in starts if start.endswith("_") or _NUMBERED_SCORE_PATTERN.fullmatch(start)]
-    for start in dict.fromkeys(starts):
-        count = starts.count(start)
-        names = [name for name in columns if name.startswith(start)]
-        if start and count > 1 and start not in columns and (start.endswith("_") or len(names) == count):
-            return start
+    prefixes = [re.sub(r"(?<=_)[^_]*$|\d+$", "", name) for name in columns if name[:2] not in ("v_", "y_")]
+    prefixes = [prefix for prefix in prefixes if prefix.endswith("_") or _NUMBERED_SCORE_PATTERN.fullmatch(prefix)]
+    for prefix in dict.fromkeys(prefixes):
+        count = prefixes.count(prefix)
+        names = [name for name in columns if name.startswith(prefix)]
+        if prefix and count > 1 and prefix not in columns and (prefix.endswith("_") or len(names) == count):
+            return prefix
     return None
 
 
-def _names_from(start: str, columns: tuple[str, ...]) -> tuple[list[str], str]:
-    names = [name for name in columns if name.startswith(start)]
+def _names_with_prefix(prefix: str, columns: tuple[str, ...]) -> tuple[list[str], str]:
+    names = [name for name in columns if name.startswith(prefix)]
     return names, f"{', '.join(map(escape_marks, names[:3]))}{', …' if len(names) > 3 else ''}"
 
 
 def suggest_numbered_columns(keyword: str, columns: tuple[str, ...]) -> str | None:
-    """Suggest columns that share a start, if no column matches the pattern of `keyword`, "probs" or "logits"."""
+    """Suggest columns that share a prefix, if no column matches the pattern of `keyword`, "probs" or "logits"."""
     if keyword == "probs" and "logits" in columns:
         return "If logits holds the logits, pass ⟨logits='logits'⟩."
-    start = _shared_start(columns)
-    if keyword not in ("probs", "logits") or start is None:
+    prefix = _shared_prefix(columns)
+    if keyword not in ("probs", "logits") or prefix is None:
         return None
-    logits_hint = "" if keyword == "logits" else f"; if they are logits, pass {argument('logits', f'{start}*')}"
-    return f"If {_names_from(start, columns)[1]} are meant, pass {argument(keyword, f'{start}*')}{logits_hint}."
+    logits_hint = "" if keyword == "logits" else f"; if they are logits, pass {argument('logits', f'{prefix}*')}"
+    return (
+        f"If {_names_with_prefix(prefix, columns)[1]} are meant, pass {argument(keyword, f'{prefix}*')}{logits_hint}."
+    )
 
 
 def list_columns(columns: Sequence[str]) -> str:

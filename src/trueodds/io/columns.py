@@ -59,6 +59,11 @@ class ColumnRoles:
         return tuple(dict.fromkeys([*self.probs, *self.truth, *optional_columns]))
 
     @property
+    def probs_keyword(self) -> str:
+        """The keyword of `read` for the columns `probs`, if they are not a confidence."""
+        return "logits" if self.logits else "probs"
+
+    @property
     def numeric(self) -> frozenset[str]:
         """Columns that a format without types parses as numbers; labels, groups and clusters may be text."""
         truth = self.truth if self.kind in ("votes", "multilabel") else ()
@@ -66,7 +71,7 @@ class ColumnRoles:
 
     def describe(self) -> dict[str, Any]:
         truth = {"votes": "votes", "multilabel": "multilabel", "confidence": "correct"}.get(self.kind, "label")
-        probs = "logits" if self.logits else "confidence" if self.kind == "confidence" else "probs"
+        probs = "confidence" if self.kind == "confidence" and not self.logits else self.probs_keyword
         columns: dict[str, Any] = {probs: list(self.probs)}
         if self.kind == "confidence" and len(self.truth) == 2:
             columns |= {"label": self.truth[0], "predicted": self.truth[1]}
@@ -174,11 +179,11 @@ class ColumnSelection:
         requested, keyword = self.probs, "probs"
         if isinstance(self.logits, (str, Sequence)):
             requested, keyword = self.logits, "logits"
-        outcome_names: dict[str, str] | None = None
+        class_of_outcome: dict[str, str] | None = None
         if kind in ("votes", "multilabel"):
             outcomes = self.votes if self.votes is not None else self.multilabel
             assert outcomes is not None
-            truth, outcome_names = finder.find_several(outcomes, kind, role_of_column)
+            truth, class_of_outcome = finder.find_several(outcomes, kind, role_of_column)
             role_of_column |= dict.fromkeys(truth, kind)
             if self.label is not None and self.label in table.columns:
                 role_of_column.setdefault(self.label, "label")  # not read here, but not a probability either
@@ -189,12 +194,12 @@ class ColumnSelection:
         logit_array = finder.find_logit_array(requested, truth, role_of_column) if self.logits is True else None
         if logit_array is not None:
             requested, keyword = logit_array, "logits"
-        probs, name_of_column = finder.find_several(requested, keyword, role_of_column)
+        probs, class_of_column = finder.find_several(requested, keyword, role_of_column)
         fix = f"Name the column of the outcome, and as {keyword} those of the predictions."
         _refuse_shared_columns((*probs, *truth), fix)
-        suffixes = tuple(name_of_column.values()) if name_of_column else None
+        suffixes = tuple(class_of_column.values()) if class_of_column else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
-            truth = align_outcomes(truth, outcome_names, probs, suffixes, kind, table.name)
+            truth = align_outcomes(truth, class_of_outcome, probs, suffixes, kind, table.name)
         classes = None if suffixes is None else classes_for_numeric_labels(without_common_prefix(suffixes))
         if kind == "classes" and classes is not None and class_numbers(classes) is not None:
             finder.notes.append(numbered_columns_note(f"The columns {keyword}", classes))
@@ -331,8 +336,8 @@ class _ColumnFinder:
                 or suggest_numbered_columns(keyword, self.table.columns)
                 or f"{suggest_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
             )
-        name_of_column = {name: "".join(match.groups()) for name, match in matches.items()}
-        return tuple(matches), name_of_column if len(matches) > 1 else None
+        class_of_column = {name: "".join(match.groups()) for name, match in matches.items()}
+        return tuple(matches), class_of_column if len(matches) > 1 else None
 
     def _holds_text(self, name: str) -> bool:
         """Return whether a column is known to hold text, or a field holds text in the first cell."""
@@ -367,9 +372,9 @@ class _ColumnFinder:
         elif not isinstance(cell, Mapping) and scores_by_class(cell) is None:
             return None
         fields = self._class_fields(parent)
-        name_of_column = {f"{parent}.{field}": field for field in fields}
-        if self.column_names.intersection(name_of_column):
-            columns = [column for column in name_of_column if column in self.column_names]
+        class_of_column = {f"{parent}.{field}": field for field in fields}
+        if self.column_names.intersection(class_of_column):
+            columns = [column for column in class_of_column if column in self.column_names]
             fix = f"Pass {argument(keyword, f'{parent}.*')} for these columns, or rename them."
             problem = f"{self.table.name} has the column {parent!r} with fields, and columns with their names."
             raise InputError("TO313", problem, ", ".join(columns), fix)
@@ -383,7 +388,7 @@ class _ColumnFinder:
             fields_hint = "fields of the probabilities, without text" if field == "*" else "field of the probabilities"
             fix = f"Name the {fields_hint}: {argument(keyword, f'{name}.{field}')}."
             raise InputError("TO307", problem, ", ".join(fields), fix)
-        return tuple(name_of_column), name_of_column if len(name_of_column) > 1 else None
+        return tuple(class_of_column), class_of_column if len(class_of_column) > 1 else None
 
     def find_logit_array(
         self, requested: Names, truth: tuple[str, ...], role_of_column: Mapping[str, str]
@@ -417,7 +422,7 @@ def _refuse_shared_columns(names: Sequence[str], fix: str) -> None:
 
 def align_outcomes(
     truth: tuple[str, ...],
-    truth_names: dict[str, str] | None,
+    class_of_outcome: dict[str, str] | None,
     probs: tuple[str, ...],
     suffixes: tuple[str, ...] | None,
     kind: str,
@@ -425,7 +430,7 @@ def align_outcomes(
 ) -> tuple[str, ...]:
     """Return the outcome columns in the order of the probability columns: v_dog belongs to p_dog.
 
-    `truth_names` maps outcome columns to class names, and `suffixes` are the class names of the columns `probs`;
+    `class_of_outcome` maps outcome columns to class names, and `suffixes` are the class names of the columns `probs`;
     None if the columns do not name classes. `kind` is "votes" or "multilabel".
     """
     if len(truth) == 1:  # a column of lists, whose order is unknown
@@ -434,10 +439,10 @@ def align_outcomes(
         raise InputError(
             "TO313",
             f"{kind} and probs of {table_name} must have equally many columns.",
-            f"{len(truth)} and {len(probs)}{_describe_unmatched(truth_names, suffixes, truth, probs)}",
+            f"{len(truth)} and {len(probs)}{_describe_unmatched(class_of_outcome, suffixes, truth, probs)}",
             "Name one column of outcomes per column of probabilities.",
         )
-    column_of_class = {name: column for column, name in (truth_names or {}).items()}
+    column_of_class = {name: column for column, name in (class_of_outcome or {}).items()}
     if suffixes is None or set(column_of_class) == set(truth) or set(suffixes) == set(probs):
         return truth  # the columns are listed by name, in the order of the classes
     if set(column_of_class) == set(suffixes):
@@ -455,22 +460,25 @@ def align_outcomes(
 
 
 def _describe_unmatched(
-    truth_names: dict[str, str] | None, suffixes: tuple[str, ...] | None, truth: tuple[str, ...], probs: tuple[str, ...]
+    class_of_outcome: dict[str, str] | None,
+    suffixes: tuple[str, ...] | None,
+    truth: tuple[str, ...],
+    probs: tuple[str, ...],
 ) -> str:
     """Describe the first outcome or probability column without a matching one, such as ": v_dog is missing".
 
     Empty if the name of the missing column cannot be inferred. The arguments are those of `align_outcomes`.
     """
-    prob_names = dict(zip(probs, suffixes, strict=True)) if suffixes else {}
-    outcome_names = dict(truth_names or {})
-    for names, columns, other_names in ((prob_names, probs, outcome_names), (outcome_names, truth, prob_names)):
-        paired_names = {None, *other_names.values()}
-        unpaired = next((column for column in columns if names.get(column) not in paired_names), None)
+    class_of_prob = dict(zip(probs, suffixes, strict=True)) if suffixes else {}
+    outcomes = class_of_outcome or {}
+    for classes, columns, other_classes in ((class_of_prob, probs, outcomes), (outcomes, truth, class_of_prob)):
+        paired_classes = {None, *other_classes.values()}
+        unpaired = next((column for column in columns if classes.get(column) not in paired_classes), None)
         # A column of the other kind and the class in its name, such as p_dog and dog, shows how columns are named.
-        named_columns = ((column, name) for column, name in other_names.items() if column != name)
+        named_columns = ((column, name) for column, name in other_classes.items() if column != name)
         example = next((pair for pair in named_columns if pair[0].count(pair[1]) == 1), None)
-        if unpaired is not None and unpaired != names[unpaired] and example is not None:
+        if unpaired is not None and unpaired != classes[unpaired] and example is not None:
             example_column, example_class = example
-            missing = example_column.replace(example_class, names[unpaired])
+            missing = example_column.replace(example_class, classes[unpaired])
             return f": {missing} is missing (there is {unpaired})"
     return ""

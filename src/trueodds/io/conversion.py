@@ -27,7 +27,7 @@ MISSING_TEXTS = ("na", "n/a", "#n/a", "<na>", "null", "none")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The location of consecutive cells of a column, and the errors about them; rows are counted from `first_row`."""
+    """The location of consecutive cells of a column, and the errors about them, whose `row` counts from `first_row`."""
 
     table_name: str
     column: str
@@ -35,6 +35,10 @@ class Place:
     allows_missing: bool = False  # whether a missing value becomes NaN instead of an error
     masks_missing: bool = False  # whether missing values are masked in the array, as those of labels
     keeps_times: bool = False  # whether dates and times become datetime64, in UTC, and not text
+
+    def field(self, name: str) -> Place:
+        """The location of a field of these cells."""
+        return replace(self, column=f"{self.column}.{name}")
 
     def missing_value_error(self, row: int, count: int) -> InputError:
         return InputError(
@@ -442,7 +446,8 @@ def _parse_list(cell: str) -> list[float]:
     return [_parse_float(item) for item in re.split(r"\s*,\s*|\s+", text[1:-1].strip())]
 
 
-# Functions that parse a text cell, and dtypes of the columns, by kind; "number" does not distinguish integers.
+# Functions that parse a text cell, and dtypes of the columns, by kind; "number" does not distinguish integers. A list
+# becomes the row of a matrix, and text needs no parser.
 PARSERS: dict[str, Any] = {
     "int": _parse_int,
     "float": _parse_exact_float,

@@ -353,6 +353,7 @@ class CsvTable(ColumnSource):
         return parse_cells(cells, self._number_kind(place.column), place)
 
     def _rows_constructor(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
+        """The function that makes the rows of a chunk from the arguments of `CsvRows`, in their order."""
         return CsvRows
 
     def _slices_by_batch(self, size: int, make_rows: Callable[..., CsvRows]) -> Iterator[tuple[int, list[RowSlice]]]:

@@ -84,8 +84,8 @@ def detect_format(path: str, settings: CsvSettings) -> CsvFormat:
     skipped = text[: len(text) - len(body)]
     start = start + len(skipped.encode()) if skipped.strip("\r\n") else 0
     if n_comments:
-        lines = "1 line that begins" if n_comments == 1 else f"{n_comments:,} lines that begin"
-        notes.append(Note("TN311", f"{lines} with # before the header of {path} {_was(n_comments)} skipped."))
+        lines, verb = ("1 line that begins", "was") if n_comments == 1 else (f"{n_comments:,} lines that begin", "were")
+        notes.append(Note("TN311", f"{lines} with # before the header of {path} {verb} skipped."))
     if separator is None:
         separator = "\t" if path.lower().endswith(_TAB_SUFFIX) else _detect_separator(body, is_entire_file)
     records = _sample_records(body, separator, is_entire_file)
@@ -97,10 +97,6 @@ def detect_format(path: str, settings: CsvSettings) -> CsvFormat:
     number_kinds, text_columns = _kinds_of_columns(records, decimal)
     notes += _number_notes(path, number_kinds)
     return CsvFormat(separator, decimal, start, number_kinds, text_columns, tuple(notes))
-
-
-def _was(count: int) -> str:
-    return "was" if count == 1 else "were"
 
 
 def _skip_comments(body: str, separator: str | None) -> tuple[str, int]:

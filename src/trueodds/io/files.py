@@ -59,7 +59,10 @@ class FileFormat:
 
 FORMATS = (
     FileFormat(  # .parquet.gzip is compressed inside, as pandas names it
-        (".parquet", ".pq", ".parquet.gzip"), "arrow_files:ParquetTable", "arrow_files:ParquetWriter", True
+        (".parquet", ".pq", ".parquet.gzip"),
+        "arrow_files:ParquetTable",
+        "arrow_files:ParquetWriter",
+        needs_pyarrow=True,
     ),
     FileFormat(
         (".csv", ".tsv", ".txt"),
@@ -69,7 +72,7 @@ FORMATS = (
         is_text=True,
     ),
     FileFormat((".jsonl", ".ndjson"), "json_lines:JsonLinesTable", "json_lines:JsonLinesWriter"),
-    FileFormat((".arrow", ".feather"), "arrow_files:FeatherTable", "arrow_files:FeatherWriter", True),
+    FileFormat((".arrow", ".feather"), "arrow_files:FeatherTable", "arrow_files:FeatherWriter", needs_pyarrow=True),
     FileFormat((".npz",), "arrays:NpzTable", "arrays:NpzWriter"),
 )
 FORMAT_OF_SUFFIX = {suffix: file_format for file_format in FORMATS for suffix in file_format.suffixes}

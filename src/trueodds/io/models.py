@@ -15,12 +15,13 @@ from trueodds.data.predictions import Predictions
 from trueodds.io.source import Source
 from trueodds.tallies.tally import Tally
 
+DATA_TYPES = (Predictions, Source, Tally)  # which hold the outcomes with the probabilities
 _MAX_CHECKED_ITEMS = 100  # of a list, which is longer if its items are rows
 
 
 def is_model(x: Any) -> bool:
     """Return whether an object has outcomes and probabilities, such as Predictions, a Source, a path or a table."""
-    return isinstance(x, (Predictions, Source, Tally)) or has_named_columns(x)
+    return isinstance(x, DATA_TYPES) or has_named_columns(x)
 
 
 def has_named_columns(x: Any) -> bool:
@@ -52,7 +53,7 @@ def is_pair(data: Any) -> bool:
 def is_array(x: Any) -> bool:
     """Return whether an object has one value or row per prediction: a list, an array or a frame without label."""
     if isinstance(x, Sequence) and not isinstance(x, (str, bytes)):
-        return not is_pair(x) and not (len(x) > 0 and isinstance(x[0], (Predictions, Source, Tally, PurePath)))
+        return not is_pair(x) and not (len(x) > 0 and isinstance(x[0], (*DATA_TYPES, PurePath)))
     return hasattr(x, "__array__") and getattr(x, "ndim", 1) > 0 and not has_label(x)
 
 
@@ -60,7 +61,7 @@ def models_by_name(data: Any) -> dict[str, Any] | None:
     """Return several models by name, or None if `data` is one model, such as a mapping of columns."""
     if not isinstance(data, Mapping):
         return None
-    holds_predictions = any(isinstance(model, (Predictions, Source, Tally)) for model in data.values())
+    holds_predictions = any(isinstance(model, DATA_TYPES) for model in data.values())
     if holds_predictions or (data and all(is_model(model) or is_pair(model) for model in data.values())):
         return {str(name): model for name, model in data.items()}
     return None
@@ -120,7 +121,7 @@ SEVERAL_MODELS_REMEDY = (
 
 def _is_one_model(x: Any) -> bool:
     """Return whether an item of a list is a model; a path is not, because several files may hold one model."""
-    return isinstance(x, (Predictions, Source, Tally)) or is_pair(x)
+    return isinstance(x, DATA_TYPES) or is_pair(x)
 
 
 def refuse_classifiers(*data: Any) -> None:

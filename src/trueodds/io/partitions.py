@@ -55,7 +55,7 @@ class PartitionSum:
         try:
             value = reduce(lambda a, b: a + b, values) if values and problem is None else None
         except InputError as error:  # the sums have different classes, for instance
-            got = error.got + f", in partitions {self.partition_numbers[0]} and {other.partition_numbers[0]}"
+            got = error.got + f", in partition {other.partition_numbers[0]} and an earlier one"
             problem = InputError(error.code, error.problem, got, error.fix)
         numbers = tuple(sorted((*self.partition_numbers, *other.partition_numbers)))
         return PartitionSum(
@@ -127,7 +127,7 @@ def sum_parts(parts: Iterable[PartitionSum]) -> PartitionSum:
     result = reduce(lambda a, b: a + b, distinct_parts.values()) if distinct_parts else PartitionSum((), 0)
     if len(set(result.partition_numbers)) < len(result.partition_numbers):
         repeated = next(number for number in result.partition_numbers if result.partition_numbers.count(number) > 1)
-        raise _result_count_error(f"partition {repeated} in several sums", "twice")
+        raise _result_count_error(f"partition {repeated} in several sums", "two results")
     return result
 
 
@@ -172,8 +172,10 @@ class PartitionedSource(Source):
         if total.problem is not None:
             raise total.problem
         if total.partition_numbers != tuple(range(self.partitions)):
-            unexpected = min(set(total.partition_numbers) ^ set(range(self.partitions)))
-            raise _result_count_error(f"no answer of partition {unexpected} of {self.partitions:,}", "no")
+            missing = set(range(self.partitions)) - set(total.partition_numbers)
+            number = min(missing) if missing else max(total.partition_numbers)
+            answer, n_results = ("no answer", "no result") if missing else ("an answer", "a result too many")
+            raise _result_count_error(f"{answer} of partition {number} of {self.partitions:,}", n_results)
         if total.rows == 0:
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row that has weight.")
         if self.rows not in (None, total.rows):
@@ -208,10 +210,10 @@ class PartitionedSource(Source):
         return self.reading.make_source(tables)
 
 
-def _result_count_error(got: str, quantity: str) -> InputError:
+def _result_count_error(got: str, n_results: str) -> InputError:
     return InputError(
         "TO330",
-        f"The engine returned {quantity} result where there must be one.",
+        f"The engine returned {n_results} where there must be one result per partition.",
         got,
         "Run it again; report it if it persists.",
     )

@@ -19,7 +19,7 @@ from trueodds.io.source import InMemorySource, Source
 from trueodds.io.table import ROWS_PER_BATCH, ColumnSource
 
 ENGINES = ("arrow", "dask", "spark")
-# Module of `trueodds.io` that reads an object, by the package that defines its type.
+# Module of `trueodds.io` that reads an object by `open_source(data, reading)`, by the package that defines its type.
 _ENGINE_OF_PACKAGE = {"dask": "dask", "pyspark": "spark", "torch": "torch"}
 
 
@@ -152,8 +152,9 @@ def read(
         return data
     refuse_several_models(data)
     selection = ColumnSelection(
-        label, probs, logits, confidence, correct, predicted, multilabel, votes, weight, group, cluster, row_id
-    )
+        label=label, probs=probs, logits=logits, confidence=confidence, correct=correct, predicted=predicted,
+        multilabel=multilabel, votes=votes, weight=weight, group=group, cluster=cluster, row_id=row_id,
+    )  # fmt: skip
     if sum_tolerance is not None and (selection.has_logits or selection.kind in ("confidence", "multilabel")):
         raise _unused_setting_error("sum_tolerance", "logits" if selection.has_logits else selection.kind)
     if missing is not None and selection.kind != "multilabel":
@@ -165,8 +166,9 @@ def read(
     if isinstance(data, tuple) and len(data) == 2:
         return InMemorySource(_predictions_of_pair(data, selection, classes, sum_tolerance), batch_rows)
     reading = ReadingSettings(
-        _check_columns_are_named(selection), classes, sum_tolerance, batch_rows, missing, csv_settings
-    )
+        _check_columns_are_named(selection), classes=classes, sum_tolerance=sum_tolerance, batch_rows=batch_rows,
+        missing=missing, csv_settings=csv_settings,
+    )  # fmt: skip
     return _engine_source(data, reading, engine) or reading.make_source(_open_tables(data, csv_settings))
 
 

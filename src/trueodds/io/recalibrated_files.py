@@ -40,11 +40,11 @@ def rewrite(
     """Rewrite files with recalibrated probabilities; return the number of rows, and notes on the cells.
 
     `transform` maps probabilities (n, K), or with `logits` the logits of the file, to (n, K); if the source has group
-    columns, it is also given these by name. The other columns, the
-    names and the order stay; the columns of probabilities hold the new values in float64. Columns of logits become
-    columns of probabilities, named ``p_…`` instead. No label is needed: read with ``label=None``. The file appears when
-    it is complete, or not at all; it may be the one that is read. With `percent` a confidence of 70 means 70 %, in the
-    input and in the output; it counts values that may be fractions.
+    columns, it also gets these by name, as a second argument. The other columns, the names and the order stay; the
+    columns of probabilities hold the new values in float64. Columns of logits become columns of probabilities, named
+    ``p_…`` instead. No label is needed: read with ``label=None``. The file appears when it is complete, or not at all;
+    it may be the one that is read. With `percent` a confidence of 70 means 70 %, in the input and in the output; it
+    counts values that may be fractions.
     """
     if not isinstance(source, TableSource):
         raise InputError("TO314", "Only files can be rewritten.", source.name, "Use predict_proba on the array.")
@@ -83,7 +83,8 @@ def _transform_chunks(
             try:
                 P = check_and_convert_probabilities(fractions, roles, source.sum_tolerance, logits)
             except InputError as problem:
-                block = Block((BlockSegment(table.name, next_row, len(p)),), p, None, None, {}, None)
+                segments = (BlockSegment(table.name, next_row, len(p)),)
+                block = Block(segments, p, y=None, weight=None, group={}, cluster=None)
                 raise block.locate_error(problem, roles, is_part=True) from None
             transformed = _apply_transform(transform, P, _group_columns(table, chunk, roles, len(p)))
             if percent is not None:

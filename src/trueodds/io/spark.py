@@ -62,11 +62,11 @@ class SparkTable(ColumnSource):
 class SparkSource(PartitionedSource):
     """The partitions of a Spark data frame (3.5 or later), or files with one partition each."""
 
-    def __init__(self, data: Any, reading: ReadingSettings, spark: Any = None) -> None:
+    def __init__(self, data: Any, reading: ReadingSettings) -> None:
         self._n_partitions: int | None = len(data) if isinstance(data, list) else None
         self._paths = data if isinstance(data, list) else None
         if self._paths is not None:
-            self._spark = spark or SparkSession.builder.getOrCreate()
+            self._spark = SparkSession.builder.getOrCreate()
             super().__init__(files.open_tables(self._paths[0], reading.csv_settings)[0], reading, self._paths)
             return
         if type(data).__module__ not in DATAFRAME_MODULES:

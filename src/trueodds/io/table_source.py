@@ -315,7 +315,7 @@ class TableSource(Source):
                 fix = describe_columns(self.roles, self.tables[0].columns) + " " + located.fix
                 located = InputError(located.code, located.problem, located.got, fix)
             if problem.code == "TO105" and self.roles.rows_name_classes:
-                probs = argument("logits" if self.roles.logits else "probs", list(self.roles.probs))
+                probs = argument(self.roles.probs_keyword, list(self.roles.probs))
                 fix = located.fix + f" If the classes have other names, pass {probs} and ⟨classes=⟩ in this order."
                 located = InputError(located.code, located.problem, located.got, fix)
             raise located from None
@@ -360,27 +360,26 @@ class TableSource(Source):
         TO357 if each row names its classes, TO309 if the tables have their columns in different orders.
         """
         if self.roles.rows_name_classes:
-            option = "logits" if self.roles.logits else "probs"
             raise InputError(
                 "TO357",
                 "Labels refer to classes by position, but each row names its classes, in an order of its own.",
                 f"the classes {', '.join((self.roles.suffixes or ())[:MAX_LISTED_COLUMNS])}",
                 f"Write these names as labels, or list the classes in the order of the labels:"
-                f" {argument(option, list(self.roles.probs))}.",
+                f" {argument(self.roles.probs_keyword, list(self.roles.probs))}.",
             )
         if self._orders is None:
             return
         (first_name, first_probs), (name, probs) = self._orders
-        option = "logits" if self.roles.logits else "probs"
+        keyword = self.roles.probs_keyword
         files = f"{os.path.basename(first_name)} and {os.path.basename(name)}"
         order_texts = [", ".join(first_probs), ", ".join(probs)]
-        in_order = argument(option, list(first_probs))
+        in_order = argument(keyword, list(first_probs))
         fix = f"Pass {in_order} if this is the order of the labels, or write names as labels."
         if sum(map(len, order_texts)) > MAX_ORDERS_LENGTH:
             i = next(i for i, (first, column) in enumerate(zip(first_probs, probs, strict=True)) if first != column)
             order_texts = [f"column {i} {first_probs[i]}", probs[i]]
             first = escape_marks(repr(first_probs[0]))
-            fix = f"List the columns in the order of the labels, ⟨{option}=[{first}, …]⟩; or use names."
+            fix = f"List the columns in the order of the labels, ⟨{keyword}=[{first}, …]⟩; or use names."
         raise InputError(
             "TO309",
             "Labels are numbers, which refer to columns by position, but the files have several orders of the columns.",
@@ -465,7 +464,7 @@ def refuse_other_order(classes: Sequence[Any], roles: ColumnRoles) -> bool:
                     "The classes have the names of the columns, but in another order.",
                     f"{', '.join(names)} for the columns {', '.join(roles.probs)}",
                     f"Leave classes out; if labels are numbers in the order of the classes, pass"
-                    f" {argument('logits' if roles.logits else 'probs', ordered)}.",
+                    f" {argument(roles.probs_keyword, ordered)}.",
                 )
             return True
     return False

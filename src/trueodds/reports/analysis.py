@@ -6,12 +6,15 @@ import copy
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.formatting import format_number
+from trueodds.core.holm import holm
 from trueodds.core.progress import Progress
-from trueodds.core.results import Estimate, Verdict
+from trueodds.core.results import Estimate, Interval, Verdict
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -32,7 +35,6 @@ from trueodds.hypotests.group_status import (
 from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues, required_group_draws
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, required_resamples
-from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens_by_name import default_lens
@@ -44,7 +46,6 @@ from trueodds.reports.family_wise_test import (
     replace_family,
     smallest_group_alpha,
 )
-from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.standard_measures import (
     calibration_in_the_large,
     calibration_in_the_large_of_rows,
@@ -58,6 +59,98 @@ from trueodds.resampling.estimate import estimate_all, estimate_from_tally
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.null_distribution import noise_floor_draws, null_draws
 from trueodds.tallies.tally import Tally
+
+RECONCILED_METHOD = "reconciled"  # the method of an interval that was changed; a note names the original one
+
+
+def reconcile_intervals(
+    errors: Sequence[Estimate],
+    tests: Sequence[Verdict],
+    n_classes: int,
+    alpha: float,
+    mean_gap: Interval | None = None,
+) -> list[Estimate]:
+    r"""Make the intervals of the errors consistent with the tests and with each other.
+
+    An interval is extended to 0 if the test for the same lens does not reject. The interval of the first error is
+    extended only to the lower limit of the absolute mean gap, whose interval for the same lens is `mean_gap`, because
+    the error is at least the absolute mean gap. The interval of the canonical error is raised to that of the confidence
+    error and to K/2 times that of the mean error of the classes; its lower limit is raised only if the test through its
+    lens rejects. An interval is changed only if its limits, as they are displayed, change; it then has the method
+    `reconciled` and a note.
+
+    Notes
+    -----
+    Let q be the true class probabilities given the prediction p. The canonical error is the mean total variation
+    :math:`\operatorname{E} \max_A |p(A) - q(A)| = \tfrac12 \operatorname{E} \sum_k |p_k - q_k|`. It is at least
+    :math:`\operatorname{E} |p_c - q_c|` of the predicted class c, and exactly K/2 times the mean of
+    :math:`\operatorname{E} |p_k - q_k|` over the classes. Both become smaller if rows of equal confidence, of equal
+    :math:`p_k`, or of one bin are averaged (Jensen). Binned errors are therefore lower limits of the canonical error,
+    except that its estimate averages rows too, within the cells of a tree.
+    """
+    pvalues = {test.lens: test.pvalue for test in tests}
+    by_lens = {error.lens: error for error in errors}
+    for i, (lens, error) in enumerate(by_lens.items()):
+        smallest_low = max(0.0, mean_gap.low, -mean_gap.high) if i == 0 and mean_gap is not None else 0.0
+        if error.interval is None or error.interval.low <= smallest_low or pvalues.get(lens, 0.0) <= alpha:
+            continue
+        if format_number(error.interval.low) != format_number(smallest_low):
+            end = "0" if smallest_low == 0 else f"{format_number(smallest_low)}, the lower limit of the mean gap"
+            by_lens[lens] = _replace_interval(
+                error,
+                replace(error.interval, low=smallest_low),
+                f"The interval of the {lens} error ({_format_interval(error.interval)}) is extended to {end}, because"
+                " the test for the same lens does not reject calibration.",
+            )
+    canonical = by_lens.get("canonical")
+    if canonical is not None and canonical.interval is not None:
+        rejected = pvalues.get("canonical", 0.0) <= alpha
+        by_lens["canonical"] = _raise_limits(canonical, canonical.interval, by_lens, n_classes, rejected=rejected)
+    return list(by_lens.values())
+
+
+def _raise_limits(
+    canonical: Estimate, interval: Interval, by_lens: dict[str, Estimate], n_classes: int, *, rejected: bool
+) -> Estimate:
+    """Return the canonical error with an interval whose limits are at least those of the coarser errors.
+
+    `interval` is its interval, `by_lens` has the errors by lens, and `rejected` says whether its own test rejects. The
+    coarser errors are those of the confidence and of the classes.
+    """
+    factors = (("confidence", 1.0), ("classwise", n_classes / 2))
+    coarser_intervals = [
+        (coarser, factor) for lens, factor in factors if lens in by_lens and (coarser := by_lens[lens].interval)
+    ]
+    low = 0.0
+    if rejected:
+        largest_low = max([interval.low, *(coarser.low * factor for coarser, factor in coarser_intervals)])
+        low = min(largest_low, canonical.value)
+    largest_high = max([interval.high, *(coarser.high * factor for coarser, factor in coarser_intervals)])
+    high = min(largest_high, 1.0)
+    if list(map(format_number, (low, high))) == list(map(format_number, (interval.low, interval.high))):
+        return canonical
+    end = "; its lower limit does not exceed the estimate" if interval.low < low == canonical.value else ""
+    text = (
+        f"The interval of the canonical error ({_format_interval(interval)}) is raised to the limits of the confidence"
+        f" and class errors, because the true canonical error is at least as large{end}."
+    )
+    raised = _replace_interval(canonical, replace(interval, low=low, high=high), text)
+    # A debiased value below the lower limit is wrong: the noise floor, which was subtracted, is larger than the bias.
+    is_debiased_below = canonical.debiased is not None and canonical.debiased < low
+    return replace(raised, debiased=None) if is_debiased_below else raised
+
+
+def _replace_interval(error: Estimate, interval: Interval, text: str) -> Estimate:
+    return replace(
+        error,
+        interval=replace(interval, method=RECONCILED_METHOD),
+        settings={**error.settings, "interval": RECONCILED_METHOD},
+        notes=(*error.notes, Note("TN269", text)),
+    )
+
+
+def _format_interval(interval: Interval) -> str:
+    return f"{interval.method}, {format_number(interval.low)} to {format_number(interval.high)}"
 
 
 @dataclass(frozen=True)
@@ -84,7 +177,7 @@ def analyze_rows(
     alpha: float,
     rng: np.random.Generator,
     progress: Progress,
-    group_spec: GroupSpec = GroupSpec(),  # noqa: B008 - frozen
+    group_spec: GroupSpec,
 ) -> Analysis:
     """Compute all estimates and tests of an audit on rows in memory.
 
@@ -111,9 +204,8 @@ def analyze_rows(
     group_rng, estimate_rng = copy.deepcopy(rng), copy.deepcopy(rng)
     tests = _test_lenses(preds, lenses, resamples, n_draws, rng, progress)
     progress(0.25, "bootstrapping intervals")
-    scores, errors, mean_gap, resampled, tests = _estimate_scores_and_errors(
-        preds, estimands, tests, level, estimate_rng
-    )
+    estimates = _estimate_scores_and_errors(preds, estimands, tests, level, estimate_rng)
+    tests, mean_gap = estimates.tests, estimates.mean_gap
     del estimands  # which hold the bin of each row in each view
     progress(0.55, "testing subgroups")
     group_results = AuditGroups()
@@ -135,8 +227,10 @@ def analyze_rows(
         tests = replace_family(tests, family)
     in_the_large, z = calibration_in_the_large_of_rows(preds)
     return Analysis(
-        scores=scores,
-        errors=reconcile_intervals(errors, tests, preds.k, alpha, None if mean_gap is None else mean_gap.interval),
+        scores=estimates.scores,
+        errors=reconcile_intervals(
+            estimates.errors, tests, preds.k, alpha, None if mean_gap is None else mean_gap.interval
+        ),
         tests=tests,
         calibration_in_the_large=in_the_large,
         calibration_in_the_large_z=z,
@@ -147,7 +241,7 @@ def analyze_rows(
             *(note for note in group_results.notes if note not in tests[0].notes),
         ],
         groups=group_results,
-        standard_measures=standard_measures(preds, level, rng, resampled, mean_gap),
+        standard_measures=standard_measures(preds, level, rng, estimates.resampled, mean_gap),
     )
 
 
@@ -176,17 +270,22 @@ def _test_lenses(
     return tests
 
 
+class _Estimates(NamedTuple):
+    scores: list[Estimate]
+    errors: list[Estimate]  # by lens
+    mean_gap: Estimate | None  # None with several views
+    resampled: list[Estimate]  # of the `resampled_estimands`
+    tests: list[Verdict]  # with the errors of their views
+
+
 def _estimate_scores_and_errors(
     preds: Predictions,
     estimands: Sequence[Estimand],
     tests: Sequence[Verdict],
     level: float,
     rng: np.random.Generator,
-) -> tuple[list[Estimate], list[Estimate], Estimate | None, list[Estimate], list[Verdict]]:
-    """Return scores, errors, the mean gap, `resampled_estimands`, and tests with the errors of their views.
-
-    `estimands` are the errors by lens. All estimates share their bootstrap resamples and null draws.
-    """
+) -> _Estimates:
+    """Return all estimates, which share bootstrap resamples and null draws; `estimands` are the errors by lens."""
     lens = _score_lens(preds)
     shared_views = next((estimand.views for estimand in estimands if str(estimand.lens) == str(lens)), None)
     views = shared_views or lens.views(preds)
@@ -204,17 +303,15 @@ def _estimate_scores_and_errors(
     estimates = estimate_all(preds, all_estimands, IntervalSpec(level=level), rng, draw_noise_floors)
     first_error, first_gap = len(scores), len(scores) + len(estimands)
     first_resampled = first_gap + len(mean_gaps)
-    mean_gap = estimates[first_gap] if mean_gaps else None
-    tests = [
-        _add_errors_to_parts(verdict, estimands, draws_by_estimand[first_error:])
-        for verdict in _prepend_family(tests, estimands)
-    ]
-    return (
-        estimates[:first_error],
-        estimates[first_error:first_gap],
-        mean_gap,
-        estimates[first_resampled:],
-        tests,
+    return _Estimates(
+        scores=estimates[:first_error],
+        errors=estimates[first_error:first_gap],
+        mean_gap=estimates[first_gap] if mean_gaps else None,
+        resampled=estimates[first_resampled:],
+        tests=[
+            _add_errors_to_parts(verdict, estimands, draws_by_estimand[first_error:])
+            for verdict in _prepend_family(tests, estimands)
+        ],
     )
 
 
@@ -282,12 +379,12 @@ def _test_groups(
         return joint_group_pvalues(
             preds,
             group_spec.groups,
-            ece,
-            lens,
-            "mean",
-            resamples,
-            alpha,
-            rng,
+            estimator=ece,
+            lens=lens,
+            aggregate="mean",
+            resamples=resamples,
+            alpha=alpha,
+            rng=rng,
             n_untested=group_spec.n_untested,
             min_alpha=min_alpha,
         )
@@ -307,7 +404,7 @@ def analyze_tally(
     alpha: float,
     rng: np.random.Generator,
     progress: Progress,
-    group_spec: GroupSpec = GroupSpec(),  # noqa: B008 - frozen
+    group_spec: GroupSpec,
 ) -> Analysis:
     """Compute all estimates and tests of an audit that can be computed from the cells of a tally.
 
@@ -390,9 +487,22 @@ def _test_tallied_groups(
     ):
         interval = estimate.interval
         low, high = (None, None) if interval is None else (interval.low, interval.high)
-        name, means_and_direction = str(value), _describe_means(part, lens, level)
-        status = classify_status(joint, low, high, min_effect, alpha)
-        groups.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, status, *means_and_direction))
+        mean_prob, event_rate, direction = _describe_means(part, lens, level)
+        groups.append(
+            Group(
+                column=column,
+                value=str(value),
+                label=f"{column}={value}",
+                estimate=estimate,
+                pvalue=p,
+                joint=joint,
+                min_detectable=None,
+                status=classify_status(joint, low, high, min_effect, alpha),
+                mean_prob=mean_prob,
+                event_rate=event_rate,
+                direction=direction,
+            )
+        )
     note = Note(
         "TN166",
         "A tally keeps each group separately, so the joint p-values are Holm-adjusted. Detectable errors, differences "

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import trueodds
+from trueodds.api.arguments import resolve_and_sample
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.collect_or_tally import resolve_and_sample
 from trueodds.api.draw import draw
 from trueodds.api.measure import measure
 from trueodds.api.test import test
@@ -52,7 +52,7 @@ from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.text.verdict_sentence import judge
 from trueodds.reports.vote_comparison import compare_with_votes
 from trueodds.tallies.reservoir import Reservoir
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, require_rows
 
 SIMPLEX_DIAGRAMS = {3: "simplex", 4: "tetrahedron"}  # the diagram of all classes jointly, by number of classes
 MAX_PANEL_CLASSES = 100  # with more classes there is no diagram per class; the table of classes lists them
@@ -129,8 +129,8 @@ class Audit:
             written.
         """
         from trueodds.reports.html.audit_page import render_html
-        from trueodds.reports.html.cover import Cover
         from trueodds.reports.html.figures import INLINE_DIAGRAMS
+        from trueodds.reports.html.rendering import Cover
 
         cover = Cover.of(title, author, date)
         widgets = [diagram.interactive_parts() for diagram in self.diagrams]
@@ -279,9 +279,13 @@ def audit(
             notify(0.02, "computing decision costs")
         decisions = _estimate_decision_regret(rows, cost, actions, level, rng)
         if isinstance(rows, Tally):
-            results = analyze_tally(rows, resamples, level, alpha, generator, notify, group_spec)
+            results = analyze_tally(
+                rows, resamples, level=level, alpha=alpha, rng=generator, progress=notify, group_spec=group_spec
+            )
         else:
-            results = analyze_rows(rows, resamples, level, alpha, generator, notify, group_spec)
+            results = analyze_rows(
+                rows, resamples, level=level, alpha=alpha, rng=generator, progress=notify, group_spec=group_spec
+            )
         notify(0.70, "choosing a recalibration")
         description = describe_data(rows, _source_name(data))
         recalibration, recalibration_notes = _fit_recalibration(
@@ -299,7 +303,7 @@ def audit(
     source_notes = data.notes if isinstance(data, Source) else ()
     notes = list(dict.fromkeys([*source_notes, *data_notes(rows), *results.notes, *recalibration_notes, *people_notes]))
     family = results.tests[0]
-    verdict = AuditVerdict(
+    verdict = AuditVerdict(  # `judge`, below, fills in the state, the rejection and the sentences
         state="",
         rejected=None,
         pvalue=strict_json(family.pvalue),
@@ -354,11 +358,9 @@ def _estimate_decision_regret(
         if actions is not None:
             raise InputError("TO203", "`actions` names the rows of `cost`.", "actions without cost", "Pass cost=.")
         return None
-    if isinstance(rows, Tally):
-        raise InputError(
-            "TO403", "The decision regret requires the rows.", "a tally", "Use ⟨mode='exact'⟩, or omit cost."
-        )
-    if rows.cluster is not None:
+    fix = "Use ⟨mode='exact'⟩, or omit cost."
+    preds: Predictions = require_rows(rows, "The decision regret requires the rows.", fix=fix)
+    if preds.cluster is not None:
         raise InputError(
             "TO205",
             "The decision regret is estimated by cross-fitting, which requires independent rows.",
@@ -367,8 +369,8 @@ def _estimate_decision_regret(
         )
     # Frequencies have become rows.
     settings = {"cost": cost, "actions": actions, "rng": rng, "weight_kind": "importance"}
-    regret = measure(rows, "decision_regret", level=level, **settings)
-    verdict = test(rows, "decision_regret", **settings)
+    regret = measure(preds, "decision_regret", level=level, **settings)
+    verdict = test(preds, "decision_regret", **settings)
     return AuditDecisions(regret=AuditMeasure.from_dict(regret.to_dict()), test=AuditTest.from_dict(verdict.to_dict()))
 
 
@@ -388,10 +390,13 @@ def _fit_recalibration(
     miscalibration, from the tests or from outcomes of predicted probability 0 (`has_impossible_outcomes`), the section
     does not state how many rows would confirm the gain, because there may be none to confirm.
     """
-    if isinstance(rows, Tally) and sample is None:
+    if not isinstance(rows, Tally):
+        preds = rows
+    elif sample is not None:
+        preds = sample.rows
+    else:
         text = "A tally holds no rows, so no recalibration was fitted. Audit the file of predictions to get one."
         return None, [Note("TN207", text)]
-    preds = rows if isinstance(rows, Predictions) else sample.rows  # type: ignore[union-attr]
     from trueodds.calibrators.auto import AutoSpec
     from trueodds.calibrators.fitting import fit
 
@@ -402,7 +407,7 @@ def _fit_recalibration(
         )
         return None, [Note("TN208", text)]
     test_alpha = recalibration_alpha(results.tests[0], alpha)
-    # An error that is far too small is the only sign of it that is no note on the data.
+    # Of the signs of training rows, this one is noted on an error, and not on the data, where `fit` would see it.
     is_fit_too_good = any(note.code == "TN163" for error in results.errors for note in error.notes)
     report = fit(
         AutoSpec(alpha=test_alpha, rng=rng), preds, keep_held_out=True, trained_on_rows=is_fit_too_good or None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import trueodds
-from trueodds.api.collect_or_tally import resolve_data
+from trueodds.api.arguments import resolve_data
 from trueodds.api.draw import draw
 from trueodds.api.measure import measure
 from trueodds.core import json_files

@@ -16,7 +16,7 @@ from trueodds.diagrams.recipe import Recipe
 from trueodds.estimators._glm.logits import Logits
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import SUMS, View
-from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally import Tally, lens_views
 
 # Cells of equal width in the predicted probability, whose edges include the default thresholds of a decision curve.
 N_CELLS = 5000
@@ -37,10 +37,10 @@ class PageCells:
         if rows.kind != "classes" or rows.k != 2:
             return None
         lens = default_lens(rows)
-        (view,) = rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
+        (view,) = lens_views(rows, lens)
         if not view.total > 0:
             return None
-        has_clusters = isinstance(rows, Predictions) and rows.cluster is not None
+        has_clusters = rows.cluster is not None
         edges = np.arange(N_CELLS) / N_CELLS  # i/k is the float that a decimal threshold parses to
         index = np.searchsorted(edges, view.p.astype(np.float64, copy=False), "right") - 1
         has_log_odds = not ((view.w > 0) & ((view.p <= 0) | (view.q <= 0))).any()

@@ -31,11 +31,11 @@ def describe_data(rows: Predictions | Tally, source: str) -> AuditData:
     """
     confidence = lens_views(rows, Confidence())[0] if rows.kind != "multilabel" else None
     positive = lens_views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
-    has_votes = rows.counts.voted > 0 if isinstance(rows, Tally) else rows.votes is not None
     share_of_correct = _weighted_mean(confidence, "y")
     sums: dict[str, Any]  # what is known of rows and of tallies in different ways
     if isinstance(rows, Tally):
         sums = {
+            "votes": rows.counts.voted > 0,
             "weighted": rows.weight != rows.n,
             "weight": rows.weight,
             "group_columns": tuple(rows.groups),
@@ -45,6 +45,7 @@ def describe_data(rows: Predictions | Tally, source: str) -> AuditData:
         }
     else:
         sums = {
+            "votes": rows.votes is not None,
             "weighted": rows.weight is not None,
             "weight": float(rows.w.sum()),
             "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
@@ -63,10 +64,9 @@ def describe_data(rows: Predictions | Tally, source: str) -> AuditData:
         event=None if positive is None else str(rows.classes[1]),
         mean_confidence=_weighted_mean(confidence, "p"),
         accuracy=share_of_correct,
-        vote_share=share_of_correct if has_votes else None,
+        vote_share=share_of_correct if sums["votes"] else None,
         mean_prediction=_weighted_mean(positive, "p"),
         event_rate=_weighted_mean(positive, "y"),
-        votes=has_votes,
         **sums,
     )
 

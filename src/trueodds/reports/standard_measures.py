@@ -33,7 +33,7 @@ from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.null_distribution import noise_floor_draws
 
-RESAMPLED_MEASURES = {"observed_to_expected": 1.0, "ici": 0.0}  # names of `resampled_estimands`, with the best values
+RESAMPLED_MEASURES = {"o_e": "observed_to_expected", "ici": "ici"}  # by the estimator, see `resampled_estimands`
 MAX_ICI_ROWS = 50_000  # with more rows the smoother of the ICI takes longer than the rest of the audit
 
 
@@ -78,8 +78,13 @@ def standard_measures(
             preds, estimands, IntervalSpec(level=level), rng, lambda drawn: noise_floor_draws(preds, drawn, rng)
         )
     ratio_and_ici = [
-        standard_measure(name, estimate.value, estimate.interval, ideal)
-        for (name, ideal), estimate in zip(RESAMPLED_MEASURES.items(), resampled, strict=False)
+        standard_measure(
+            RESAMPLED_MEASURES[estimate.estimator],
+            estimate.value,
+            estimate.interval,
+            ESTIMATORS.load(estimate.estimator).best_value,
+        )
+        for estimate in resampled
     ]
     return intercept, slope, *ratio_and_ici, _auc_measure(*auc_with_se(view, cluster), wald)
 
@@ -88,9 +93,9 @@ def resampled_estimands(preds: Predictions) -> list[Estimand]:
     """Return the standard measures of two classes whose intervals need resamples: O:E ratio, ICI up to 50,000 rows."""
     if preds.kind != "classes" or preds.k > 2:
         return []
-    names = ("o_e", "ici") if preds.n <= MAX_ICI_ROWS else ("o_e",)
     lens = default_lens(preds)
     views = tuple(lens.views(preds))
+    names = [name for name in RESAMPLED_MEASURES if name != "ici" or preds.n <= MAX_ICI_ROWS]
     return [Estimand(ESTIMATORS.make(name, {}), lens, views) for name in names]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.holm import holm
 from trueodds.core.json_files import strict_json
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -21,7 +22,6 @@ from trueodds.hypotests.group_status import (
     group_partitions,
 )
 from trueodds.hypotests.group_tests import GroupPValues, MulticalibrationError
-from trueodds.kernels.holm import holm
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import accuracy
 from trueodds.lenses.subgroups import Subgroup, SubgroupPartition
@@ -68,10 +68,11 @@ class GroupSpec:
         group columns that are combined.
         """
         seed, max_groups = int(rng) if isinstance(rng, (int, np.integer)) else None, check_max_groups(max_groups)
-        if not isinstance(rows, Tally) and not isinstance(all_rows, Tally):
-            partitions = group_partitions(all_rows, crossings, min_effect, max_groups, weighted_rows=rows)
+        if not isinstance(rows, Tally):
+            partitions = group_partitions(
+                cast(Predictions, all_rows), crossings, min_effect, max_groups, weighted_rows=rows
+            )
             return cls(partitions, float(min_effect), seed, max_groups)
-        assert isinstance(rows, Tally)
         if crossing_order(len(rows.groups), crossings, min_effect) > 1:
             raise InputError(
                 "TO323",

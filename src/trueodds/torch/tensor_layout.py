@@ -38,12 +38,12 @@ class TensorLayout:
     @property
     def ranks(self) -> int:
         """Number of ranks whose views are kept: 1 for the most probable class, 2 with the second one, …"""
-        return default_views(self.kind, self.k, is_group=not self.all_lenses)[0]
+        return default_views(self.kind, self.k, default_lens_only=not self.all_lenses).ranks
 
     @property
     def class_range(self) -> range:
         """Numbers of the classes whose views are kept."""
-        return default_views(self.kind, self.k, is_group=not self.all_lenses)[1]
+        return default_views(self.kind, self.k, default_lens_only=not self.all_lenses).classes
 
     @property
     def n_views(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import astuple, replace
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data.arrays import tensor_to_array
 from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, SUM_TOLERANCE_OF_DTYPE
@@ -135,6 +136,14 @@ def _must_use_host(
     return scores.device.type == "cpu" or not device_sums.can_sum_on_device(layout, scores, target, weight)
 
 
+def _warn_caller(text: str) -> None:
+    """Issue a warning at the line that called the library, however many of its functions lie between."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("trueodds."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, UserWarning, stacklevel=level)
+
+
 def _tally_batch(
     layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
 ) -> Tally:
@@ -151,17 +160,20 @@ def _tally_batch(
             classes=layout.classes if layout.kind == "multilabel" else None,
             copy=False,
         )
-        for note in preds.notes:
-            if note.code == NOTE_ON_LOGITS:
-                warnings.warn(str(note), UserWarning, stacklevel=6)
+        notes_on_logits.extend(note for note in preds.notes if note.code == NOTE_ON_LOGITS)
         return preds
 
     n = len(scores)
+    notes_on_logits: list[Note] = []
     if layout.all_lenses:
         tally = Tally.from_predictions(make_predictions(0, n), bins=layout.bins)
-        has_log_odds = layout.logits and layout.kind != "classes"
-        return _replace_log_loss(tally, scores, target, weight) if has_log_odds else tally
-    return tally_default_lens(make_predictions, n, layout.k, layout.bins)
+        if layout.logits and layout.kind != "classes":
+            tally = _replace_log_loss(tally, scores, target, weight)
+    else:
+        tally = tally_default_lens(make_predictions, n, layout.k, layout.bins)
+    if notes_on_logits:
+        _warn_caller(str(notes_on_logits[0]))
+    return tally
 
 
 def _add_confidence(
@@ -279,7 +291,7 @@ def read_tally(layout: TensorLayout, state: Mapping[str, torch.Tensor]) -> Tally
 
 
 def tally_of_two_rows(layout: TensorLayout) -> Tally:
-    """Return the tally of two rows with equal probabilities, with which it can be tried whether settings are valid."""
+    """Return the tally of two rows with equal probabilities, which shows whether the settings are valid."""
     state = layout.zeros()
     if layout.kind == "confidence":
         scores, target = torch.full((2,), 0.5), torch.tensor([0, 1])

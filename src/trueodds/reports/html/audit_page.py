@@ -15,9 +15,8 @@ from trueodds.diagrams.base import Diagram
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import AuditData
 from trueodds.reports.html import figures
-from trueodds.reports.html.cover import Cover
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
-from trueodds.reports.html.rendering import css_percent, render_page
+from trueodds.reports.html.rendering import Cover, css_percent, render_page
 from trueodds.reports.page_curves import PageCells
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
@@ -39,8 +38,8 @@ def render_html(
     `svgs` has the SVG text of each diagram; those of `INLINE_DIAGRAMS` need none, because the page draws them from
     their tables, and another diagram without one is shown as its table alone. `widgets` has the interactive form of
     each diagram, as HTML and script, or None; a script that several diagrams share is included once. `cover` has the
-    title, author and date, with which the page has lines for signatures. `cells` are those of an audit of two classes,
-    whose belt and decision curve only the page has.
+    title, author and date; if any is given, the page has lines for signatures. `cells` are those of an audit of two
+    classes, whose belt and decision curve only the page has.
     """
     facts = printable_tree(facts)
     audit = AuditResult.from_dict(isolate_tree(facts, facts["data"].get("classes") or ()))

@@ -39,6 +39,7 @@ def belt_svg(table: Mapping[str, Sequence[Any]], label: str) -> str:
     points = [{"mean_prediction": row["x_low"], "outcome_rate": row["rate"]} for row in curve]
     limit = upper_limit([*points, *({"mean_prediction": row["x_low"], "outcome_rate": row["high"]} for row in band)])
     scale = Scale(limit)
+    # The heights are relative to the largest one, so that shares serve as counts.
     bins: list[Bin] = [{"n": row["rate"], "low": row["x_low"], "high": row["x_high"]} for row in strip]
     upper = [f"{scale.x(row['x_low'])},{scale.y(row['high'])}" for row in band]
     lower = [f"{scale.x(row['x_low'])},{scale.y(row['low'])}" for row in reversed(band)]

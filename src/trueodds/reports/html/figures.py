@@ -11,6 +11,7 @@ from typing import Any
 from trueodds.core.formatting import format_percent_in_text, format_share
 from trueodds.core.json_files import strict_json
 from trueodds.core.table import Column, Table
+from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import AuditData, AuditDiagram, AuditRecalibration, HeldOutDiagrams
@@ -22,7 +23,6 @@ from trueodds.reports.text.largest_deviation import describe_bin, largest_deviat
 from trueodds.reports.text.recalibration import calibrator_with_parameters, format_gain_bound, format_log_loss
 from trueodds.reports.text.result_tables import class_name
 
-MAX_PANELS = 12  # views of one diagram that are drawn; the table lists all of them
 INLINE_DIAGRAMS = ("reliability", "confidence_histogram")  # drawn as SVG elements of the page
 
 

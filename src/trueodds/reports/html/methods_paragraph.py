@@ -7,11 +7,15 @@ from typing import NamedTuple
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.confirm_gain import GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, TRAINING_ROWS
 from trueodds.core.formatting import format_count, format_number, format_percent_in_text
+from trueodds.diagrams._style.formatting import capitalize_first
+from trueodds.estimators._smoothing.local_regression import SMOOTHERS
+from trueodds.hypotests.omnibus import Omnibus
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import HOLM, NOT_ATTEMPTED, AuditMeasure
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.text.formatting import describe_lens
 from trueodds.reports.text.result_tables import standard_measure_label
+from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT
 
 # The methods of confidence intervals in words, and the paper that the text cites for each.
 _INTERVAL_NAMES = {
@@ -32,7 +36,10 @@ _STANDARD_MEASURE_NAMES: dict[str, tuple[str, str | None]] = {
     "calibration_intercept": ("calibration intercept (slope fixed at 1)", "cox1958"),
     "calibration_slope": ("calibration slope", "cox1958"),
     "observed_to_expected": ("O:E ratio", None),
-    "ici": ("integrated calibration index (ICI), from a loess curve of span 0.75", "austin2019"),
+    "ici": (
+        f"integrated calibration index (ICI), from a loess curve of span {SMOOTHERS['loess'].span:g}",
+        "austin2019",
+    ),
     "auc": ("AUC", "delong1988"),
 }
 
@@ -130,7 +137,7 @@ def _describe_errors(audit: AuditResult, keys: dict[str, None]) -> list[str]:
     scores = [measure.estimator for measure in audit.measures if measure.estimator in ("brier", "log_loss")]
     if scores:
         names = " and ".join(_ESTIMATOR_NAMES[name] for name in dict.fromkeys(scores))
-        sentences.append(f"{names[:1].upper()}{names[1:]} were computed as proper scores.")
+        sentences.append(f"{capitalize_first(names)} were computed as proper scores.")
     return sentences
 
 
@@ -196,8 +203,8 @@ def _describe_tests(audit: AuditResult, keys: dict[str, None]) -> list[str]:
 
 def _describe_null(audit: AuditResult, keys: dict[str, None]) -> str:
     """Return how the null distribution was drawn, as the tests themselves state it."""
-    null = audit.tests[-1].null.split("; the combined p-value")[0]
-    if not null or null.startswith("labels drawn independently"):
+    null = audit.tests[-1].null.partition(Omnibus.joint_null)[0]
+    if not null or null.startswith(DRAWN_LABELS_TEXT):
         return f"labels drawn from the predicted probabilities {_cited(keys, 'brocker2007')}"
     return null
 

@@ -107,10 +107,11 @@ def curve_svg(bins: Sequence[Bin], limit: float | None = None) -> str:
     )
 
 
-def describe_bin(row: Bin, axes: tuple[str, str] = ("predicted", "observed")) -> str:
+def describe_bin(row: Bin, axes: tuple[str, str]) -> str:
     """Return the numbers of a bin as one line of text.
 
-    >>> describe_bin({"mean_prediction": 0.25, "outcome_rate": 0.5, "n": 4, "bar_low": 0.0, "bar_high": 0.75})
+    >>> row = {"mean_prediction": 0.25, "outcome_rate": 0.5, "n": 4, "bar_low": 0.0, "bar_high": 0.75}
+    >>> describe_bin(row, ("predicted", "observed"))
     'predicted 25.0 %, observed 50.0 %, 4 rows; 0.0 % to 75.0 % if calibrated: inside'
     """
     text = f"{axes[0]} {format_share(row['mean_prediction'])}, {axes[1]} {format_share(row['outcome_rate'])}, "

@@ -105,7 +105,7 @@ def brief_lines(audit: AuditResult) -> list[SummaryLine]:
         unit = "label" if audit.data.kind == "multilabel" else "class"
         lines.append(SummaryLine(f"Largest {unit} error", worst.error, f"{unit} {worst.name}, Holm {worst.holm}"))
     lines += _unexamined_group_lines(audit) + _worst_group_lines(audit)
-    if audit.recalibration is None or audit.recalibration.status == "not attempted":
+    if audit.recalibration is None or audit.recalibration.status == NOT_ATTEMPTED:
         lines.append(_recalibration_line(audit))
     return lines
 
@@ -229,9 +229,9 @@ def _recalibration_line(audit: AuditResult) -> SummaryLine:
     if recalibration is None:
         is_multilabel = audit.data.kind == "multilabel"
         reason = "the labels do not exclude each other" if is_multilabel else "a tally keeps no rows"
-        return SummaryLine(label, "not attempted", reason)
+        return SummaryLine(label, NOT_ATTEMPTED, reason)
     if recalibration.status == NOT_ATTEMPTED:
-        return SummaryLine(label, "not attempted", _reason_not_attempted(recalibration), is_reason=True)
+        return SummaryLine(label, NOT_ATTEMPTED, _reason_not_attempted(recalibration), is_reason=True)
     if recalibration.confirmed:
         name, remark = calibrator_with_parameters(recalibration), _describe_confirmed_gain(audit, recalibration)
         if constant := describe_constant_prediction(recalibration, audit.data):

@@ -84,10 +84,12 @@ def verdict_details(audit: AuditResult) -> str:
     They begin with what the headline leaves out. The evidence are the test, the miscalibrated groups, and observed
     outcomes of predicted probability 0.
     """
-    left_out = _compose_headline(audit).left_out
-    # The sentences on miscalibrated bins already have an example.
-    example = "" if "Example: " in left_out else _example_sentence(audit)
-    return _join(left_out, _evidence_sentence(audit), example, _describe_confirmation(audit.recalibration))
+    return _join(
+        _compose_headline(audit).left_out,
+        _evidence_sentence(audit),
+        _example_sentence(audit),
+        _describe_confirmation(audit.recalibration),
+    )
 
 
 class _Wording(NamedTuple):
@@ -101,7 +103,7 @@ def _compose_headline(audit: AuditResult) -> _Wording:
     """Return the headline that leaves out least among those of at most `MAX_HEADLINE_LENGTH` characters."""
     data = _implausible_data_sentence(audit)
     calibration = [_Wording(_calibration_sentence(audit)), *_shorter_calibration_sentences(audit)]
-    recalibration = _recalibration_wordings(audit.recalibration, audit.data)
+    recalibration = recalibration_wordings(audit.recalibration, audit.data)
     if data and recalibration[0].text:  # rows that look wrong are to be replaced first
         recalibration.append(_Wording("", recalibration[0].text))
     pairs = sorted(
@@ -286,7 +288,10 @@ def _describe_reversal(data: AuditData) -> str:
 
 
 def _example_sentence(audit: AuditResult) -> str:
-    """Return an example of the level or the spread that the headline states; empty without one."""
+    """Return an example of the level or the spread that the headline states; empty without one.
+
+    In other states the headline has the example itself, or leaves it out to `verdict_details`.
+    """
     if audit.verdict.state == "reversed" or not (audit.level or audit.spread):
         return ""
     text = _describe_example(audit)
@@ -433,13 +438,8 @@ def _implausible_data_sentence(audit: AuditResult) -> str:
     return " ".join(text for code, text in (IMPLAUSIBLE_DATA_TEXTS | DOUBTFUL_DATA_TEXTS).items() if code in codes)
 
 
-def describe_recalibration(recalibration: AuditRecalibration | None, data: AuditData) -> str:
-    """Return a sentence on the outcome of the recalibration; empty if none was attempted."""
-    return _recalibration_wordings(recalibration, data)[0].text
-
-
-def _recalibration_wordings(recalibration: AuditRecalibration | None, data: AuditData) -> list[_Wording]:
-    """Return the sentence on the outcome of the recalibration, and shorter forms of it."""
+def recalibration_wordings(recalibration: AuditRecalibration | None, data: AuditData) -> list[_Wording]:
+    """Return the sentence on the outcome of the recalibration, empty if none was attempted, and shorter forms."""
     if recalibration is None or recalibration.status == NOT_ATTEMPTED:
         return [_Wording("")]
     if recalibration.confirmed:

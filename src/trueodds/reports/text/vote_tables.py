@@ -17,6 +17,7 @@ from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import AuditMeasure, AuditPeople, FurthestRows, MajorityOutcomes, VoteCounts
 from trueodds.reports.text.formatting import shared_interval_heading
 
+_EQUAL_CONFIDENCE = "is neither significantly more nor significantly less confident than the annotators"
 _MEASURE_TABLE_TITLE = "Comparison with annotators"
 _MEASURE_LABELS = {  # by the name of the estimator and whether it is signed
     ("distce", False): "total variation distance",
@@ -80,7 +81,9 @@ def describe_comparison(people: AuditPeople) -> str:
     )
     if distance.noise_floor is not None:
         opening += f", of which vote noise alone would produce {format_error(distance.noise_floor)}"
-    return ". ".join([opening, *_compare_confidence(people.measures)]) + "."
+    if relation := _compare_confidence(people.measures):
+        opening += f". {'The' if relation == _EQUAL_CONFIDENCE else 'On average the'} model {relation}"
+    return f"{opening}."
 
 
 def _describe_votes(votes: VoteCounts | None) -> str:
@@ -94,20 +97,20 @@ def _describe_votes(votes: VoteCounts | None) -> str:
     )
 
 
-def _compare_confidence(measures: Sequence[AuditMeasure]) -> list[str]:
-    """Return a sentence on whether the model is more or less confident than the annotators, in a list.
+def _compare_confidence(measures: Sequence[AuditMeasure]) -> str:
+    """Return whether the model is more or less confident than the annotators, as words that follow "the model".
 
-    It follows from the interval of the signed entropy difference and its noise floor; without these the list is empty.
+    It follows from the interval of the signed entropy difference and its noise floor; without these the text is empty.
     """
     signed = next((measure for measure in measures if measure.settings.get("signed")), None)
     if signed is None or signed.interval is None or signed.noise_floor is None:
-        return []
+        return ""
     low, high = signed.interval.limits
     if high < signed.noise_floor:
-        return ["On average the model is more confident than the annotators"]
+        return "is more confident than the annotators"
     if low > signed.noise_floor:
-        return ["On average the model is less confident than the annotators"]
-    return ["The model is neither significantly more nor significantly less confident than the annotators"]
+        return "is less confident than the annotators"
+    return _EQUAL_CONFIDENCE
 
 
 def vote_target_table(audit: AuditResult) -> Table:
@@ -197,8 +200,6 @@ def summarize_distance(audit: AuditResult) -> tuple[str, str] | None:
     remarks = ["mean total variation distance"]
     if distance.noise_floor is not None:
         remarks.append(f"vote noise floor {format_error(distance.noise_floor)}")
-    remarks += [
-        text.replace("On average the model", "the model").replace("The model", "the model")
-        for text in _compare_confidence(people.measures)
-    ]
+    if relation := _compare_confidence(people.measures):
+        remarks.append(f"the model {relation}")
     return format_error(distance.value), "; ".join(remarks)

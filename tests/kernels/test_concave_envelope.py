@@ -7,7 +7,7 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from trueodds.estimators.decision_regret import DecisionRegret
-from trueodds.kernels.isotonic import envelope_at_half
+from trueodds.kernels.concave_envelope import envelope_at_half
 from trueodds.lenses.view import View
 
 

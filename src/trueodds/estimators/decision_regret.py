@@ -17,7 +17,7 @@ from trueodds.data.probabilities import prob_columns
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.estimators.costs import Cost, Costs, check_cost
 from trueodds.estimators.out_of_sample import OutOfFoldRows, OutOfSampleGain
-from trueodds.kernels.isotonic import envelope_at_half
+from trueodds.kernels.concave_envelope import envelope_at_half
 from trueodds.lenses.view import View
 
 

@@ -1,12 +1,8 @@
-"""Fit isotonic regression by pooling adjacent violators, and find related envelopes of piecewise linear functions.
+"""Fit isotonic regression by pooling adjacent violators, with an added row (Venn–Abers), and near-isotonic regression.
 
-- With an added row (Venn–Abers): isotonic means are slopes of the greatest convex minorant of cumulative sums.
-- The path of near-isotonic regression has its fits for all penalties λ on decreases (Tibshirani, Hoefling & Tibshirani,
-  2011). At λ = 0 the fit is the data. As λ grows, the levels of neighboring blocks approach each other and merge when
-  they meet, up to isotonic regression.
-- The concave envelope of a function is the least concave function that is nowhere below it. D(t) is the regret of
-  acting on the predictions at the decision threshold t; its envelope at 1/2 gives the largest regret over all decision
-  tasks (see `estimators.decision_regret`).
+The path of near-isotonic regression has its fits for all penalties λ on decreases (Tibshirani, Hoefling & Tibshirani,
+2011). At λ = 0 the fit is the data. As λ grows, the levels of neighboring blocks approach each other and merge when
+they meet, up to isotonic regression.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel
-from trueodds.kernels.sorting import argsort_scores, count_by_score, sum_by_score
+from trueodds.kernels.sorting import argsort_scores, scores_of_keys, sum_by_score
 
 
 class PooledBlocks(NamedTuple):
@@ -60,6 +56,29 @@ def _pool_values(w, wy, mass, events, last):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
+def _fit_keys(keys, mass, events, last):  # type: ignore[no-untyped-def]
+    """Compute the isotonic blocks of sorted keys and return their number; `last` receives the index of their last key.
+
+    A block can begin only after a score that has a non-event, and at a score that has an event. Outcomes are sorted
+    among equal scores, so the first key of a score shows whether all of its rows are events.
+    """
+    n, one_bit = keys.shape[0], keys.dtype.type(1)
+    n_blocks, start, n_events = 0, 0, np.int64(0)
+    previous_score, all_events = keys[0] >> one_bit, keys[0] & one_bit == one_bit
+    for i in range(n):
+        score, event = keys[i] >> one_bit, keys[i] & one_bit
+        if score != previous_score:
+            if not all_events and (event == one_bit or (i + 1 < n and keys[i + 1] >> one_bit == score)):
+                mass[n_blocks], events[n_blocks], last[n_blocks] = i - start, n_events, i - 1
+                n_blocks = pool_block(mass, events, last, n_blocks + 1)
+                start, n_events = i, np.int64(0)
+            previous_score, all_events = score, event == one_bit
+        n_events += np.int64(event)
+    mass[n_blocks], events[n_blocks], last[n_blocks] = n - start, n_events, n - 1
+    return pool_block(mass, events, last, n_blocks + 1)
+
+
+@compile_kernel
 def _fit_means(w, wy, fit):  # type: ignore[no-untyped-def]
     """Write the isotonic fit of each draw to `fit` (draws, m), for Σw (draws, m) or (1, m) and Σwy (draws, m)."""
     m = wy.shape[1]
@@ -85,7 +104,19 @@ def _fit_means(w, wy, fit):  # type: ignore[no-untyped-def]
 
 def fit_sorted_keys(keys: Array) -> PooledBlocks:
     """Return the isotonic blocks of rows of weight 1, given as sorted keys; exact, because sums are integers."""
-    return _fit_values(*count_by_score(keys))
+    n = len(keys)
+    if n == 0:
+        return PooledBlocks(*np.empty((4, 0)))
+    mass, events, last = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    n_blocks = _fit_keys(as_plain_array(keys), mass, events, last)
+    last = last[:n_blocks]
+    first = np.append(0, last[:-1] + 1)
+    return PooledBlocks(
+        scores_of_keys(keys[first]),
+        scores_of_keys(keys[last]),
+        mass[:n_blocks].astype(float),
+        events[:n_blocks].astype(float),
+    )
 
 
 def fit_rows(p: Array, y: Array, w: Array) -> PooledBlocks:
@@ -385,105 +416,3 @@ def average_levels(path: NearIsotonicPath, weights: Array) -> Array:
     ) / path.mass
     _add_parent_values(block_levels, path.parent)
     return np.asarray(np.clip(block_levels[path.initial_block], 0.0, 1.0))
-
-
-@compile_kernel
-def envelope_at_half(low, high, intercept, slope, out):  # type: ignore[no-untyped-def]
-    """Compute the concave envelope at 1/2 of max(D(t), 0), which is 0 at t = 0 and t = 1.
-
-    D(t) = Σ (intercept + slope · t) over the intervals [low, high] that contain t. All arguments are (draws, k). At a
-    jump of D the larger limit is used. `out` (draws, 5) receives the fields of `estimators.decision_regret.WorstTasks`:
-    twice the envelope at 1/2, the largest D(t) / max(t, 1 − t), its t, and the two t between which the envelope at 1/2
-    is linear.
-    """
-    k = low.shape[1]
-    breakpoints = np.empty(2 * k + 3)
-    x, y = np.empty(4 * k + 6), np.empty(4 * k + 6)
-    hull = np.empty(4 * k + 6, dtype=np.int64)
-    for r in range(low.shape[0]):
-        m = _fill_breakpoints(low[r], high[r], breakpoints)
-        intercept_change, slope_change = _sum_changes(low[r], high[r], intercept[r], slope[r], breakpoints[:m])
-        n, largest_ratio, t_of_largest = _trace_sum(breakpoints[:m], intercept_change, slope_change, x, y)
-        n_hull = _find_upper_hull(x[:n], y[:n], hull)
-        for j in range(1, n_hull):
-            right, left = hull[j], hull[j - 1]
-            if x[left] <= 0.5 <= x[right]:
-                share = (0.5 - x[left]) / (x[right] - x[left])
-                out[r, 0] = 2.0 * (y[left] + share * (y[right] - y[left]))
-                out[r, 3], out[r, 4] = x[left], x[right]
-                break
-        out[r, 1], out[r, 2] = largest_ratio, t_of_largest
-
-
-@compile_kernel
-def _fill_breakpoints(low, high, breakpoints):  # type: ignore[no-untyped-def]
-    """Write the sorted ends of the nonempty intervals, with 0, 1/2 and 1, to `breakpoints`; return their number."""
-    m = 0
-    for b in range(low.shape[0]):
-        if low[b] < high[b]:
-            breakpoints[m] = low[b]
-            breakpoints[m + 1] = high[b]
-            m += 2
-    breakpoints[m], breakpoints[m + 1], breakpoints[m + 2] = 0.0, 0.5, 1.0
-    m += 3
-    breakpoints[:m].sort()
-    return m
-
-
-@compile_kernel
-def _sum_changes(low, high, intercept, slope, breakpoints):  # type: ignore[no-untyped-def]
-    """Return the changes of the intercept and of the slope of D at each of the sorted breakpoints, each (m,)."""
-    intercept_change, slope_change = np.zeros(breakpoints.shape[0]), np.zeros(breakpoints.shape[0])
-    for b in range(low.shape[0]):
-        if low[b] < high[b]:
-            i = np.searchsorted(breakpoints, low[b])
-            j = np.searchsorted(breakpoints, high[b])
-            intercept_change[i] += intercept[b]
-            intercept_change[j] -= intercept[b]
-            slope_change[i] += slope[b]
-            slope_change[j] -= slope[b]
-    return intercept_change, slope_change
-
-
-@compile_kernel
-def _trace_sum(breakpoints, intercept_change, slope_change, x, y):  # type: ignore[no-untyped-def]
-    """Write the points (t, max(D(t), 0)) at the ends of every linear piece to x and y.
-
-    Return the number of points, the largest D(t) / max(t, 1 − t) and its t. The first point is (0, 0), the last (1, 0).
-    """
-    x[0], y[0] = 0.0, 0.0
-    n = 1
-    intercept = slope = 0.0
-    largest_ratio, t_of_largest = 0.0, 0.5
-    for j in range(breakpoints.shape[0] - 1):
-        intercept += intercept_change[j]
-        slope += slope_change[j]
-        if breakpoints[j + 1] == breakpoints[j]:
-            continue
-        for t in (breakpoints[j], breakpoints[j + 1]):
-            value = max(intercept + slope * t, 0.0)
-            x[n], y[n] = t, value
-            n += 1
-            if value / max(t, 1.0 - t) > largest_ratio:
-                largest_ratio, t_of_largest = value / max(t, 1.0 - t), t
-    x[n], y[n] = 1.0, 0.0
-    return n + 1, largest_ratio, t_of_largest
-
-
-@compile_kernel
-def _find_upper_hull(x, y, hull):  # type: ignore[no-untyped-def]
-    """Write the indices of the points of the upper convex hull to `hull`; at a jump, two points have the same x."""
-    n_hull = 0
-    for j in range(x.shape[0]):
-        while n_hull > 0 and x[hull[n_hull - 1]] == x[j] and y[hull[n_hull - 1]] <= y[j]:
-            n_hull -= 1
-        if n_hull > 0 and x[hull[n_hull - 1]] == x[j]:
-            continue
-        while n_hull > 1:
-            last, previous = hull[n_hull - 1], hull[n_hull - 2]
-            if (y[last] - y[previous]) * (x[j] - x[previous]) > (y[j] - y[previous]) * (x[last] - x[previous]):
-                break
-            n_hull -= 1
-        hull[n_hull] = j
-        n_hull += 1
-    return n_hull

@@ -27,10 +27,14 @@ from trueodds.kernels import (
     map_blocks,
     sum_blocks,
 )
+from trueodds.kernels.base_two import exp2, log2
 
 N_DERIVATIVES = 7  # the value and six derivatives
 VALUES_PER_BLOCK = 2**18  # number of values per thread task
-_LOGS_PER_TILE = 2**14  # number of logarithms computed at a time, so that they stay in the cache
+_LOG_OF_2 = math.log(2)
+_SMALLEST_NORMAL = 2.0**-1022  # smallest number of which `log2` computes the logarithm
+_LOG_OF_ZERO = -1e300  # base-2 logarithm of an exact zero; its power is 0
+_LOGS_PER_TILE = 2**15  # number of logarithms computed at a time, so that they stay in the cache
 
 
 def tempered_log_loss(P: Array, Y: Array, w: Array, beta: float, min_prob: float, row_step: int = 1) -> Array:
@@ -42,10 +46,10 @@ def tempered_log_loss(P: Array, Y: Array, w: Array, beta: float, min_prob: float
     P, Y, w = P[::row_step], _as_outcomes(Y[::row_step]), _as_float64(w[::row_step])
 
     def add_rows(rows: slice, out: Array) -> None:
-        logs, powers = _log_ratios(P[rows], min_prob, beta)
-        _add_derivatives(logs, logs, beta, np.exp(powers, out=powers), Y[rows], w[rows], out)
+        logs, powers = _logs_and_powers(P[rows], min_prob, beta)
+        _add_derivatives(logs, logs, beta * _LOG_OF_2, powers, Y[rows], w[rows], out)
 
-    return _sum_tiles(add_rows, *P.shape)
+    return _sum_tiles(add_rows, *P.shape) * _LOG_OF_2 ** np.arange(N_DERIVATIVES)  # logs have base 2
 
 
 def linear_log_loss(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = None) -> Array:
@@ -67,38 +71,42 @@ def temper_probabilities(P: Array, beta: float) -> Array:
 
     def temper_rows(start: int, stop: int) -> None:
         for rows in _tiles(start, stop, P.shape[1]):
-            with np.errstate(divide="ignore"):
-                _, powers = _log_ratios(P[rows], 0.0, beta)
-            np.exp(powers, out=powers)
+            _, powers = _logs_and_powers(P[rows], 0.0, beta)
             np.divide(powers, powers.sum(axis=1, keepdims=True), out=out[rows])
 
     map_blocks(temper_rows, len(P), max(1, VALUES_PER_BLOCK // P.shape[1]))
     return out
 
 
-def _log_ratios(P: Array, min_prob: float, beta: float) -> tuple[Array, Array]:
-    """Return log(max(p, min_prob)) minus its maximum in the row, and β times that."""
-    logs, scaled = np.empty((2, *P.shape))
-    _clip(as_plain_array(P), min_prob, logs)
-    np.log(logs, out=logs)
-    _subtract_and_scale(logs, logs.max(axis=1), beta, scaled)
-    return logs, scaled
+def _logs_and_powers(P: Array, min_prob: float, beta: float) -> tuple[Array, Array]:
+    """Return log₂(max(p, min_prob)) minus its maximum in the row, and 2 to the power of β times that.
+
+    An exact zero has the power 0.
+    """
+    logs, powers = np.empty((2, *P.shape))
+    _fill_logs(as_plain_array(P).reshape(-1), min_prob, logs.reshape(-1))
+    _subtract_and_exponentiate(logs.reshape(-1), logs.max(axis=1), beta, powers.reshape(-1))
+    return logs, powers
+
+
+# Loops along flat arrays, with unsigned indices where they do not start at 0, are vectorized.
 
 
 @compile_fused
-def _clip(P, min_prob, out):  # type: ignore[no-untyped-def]
-    for i in range(P.shape[0]):
-        for c in range(P.shape[1]):
-            p = np.float64(P[i, c])
-            out[i, c] = p if p > min_prob else min_prob
+def _fill_logs(p, min_prob, out):  # type: ignore[no-untyped-def]
+    for i in range(p.shape[0]):
+        clipped = max(np.float64(p[i]), min_prob)
+        out[i] = log2(max(clipped, _SMALLEST_NORMAL)) if clipped > 0.0 else _LOG_OF_ZERO
 
 
 @compile_fused
-def _subtract_and_scale(x, row_max, factor, out):  # type: ignore[no-untyped-def]
-    for i in range(x.shape[0]):
-        for c in range(x.shape[1]):
-            x[i, c] -= row_max[i]
-            out[i, c] = factor * x[i, c]
+def _subtract_and_exponentiate(logs, row_max, beta, powers):  # type: ignore[no-untyped-def]
+    k = logs.shape[0] // row_max.shape[0]
+    for row in range(row_max.shape[0]):
+        for i in range(np.uint64(row * k), np.uint64((row + 1) * k)):
+            logs[i] -= row_max[row]
+    for i in range(logs.shape[0]):
+        powers[i] = exp2(beta * logs[i])
 
 
 def _as_outcomes(Y: Array) -> Array:

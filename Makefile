@@ -1,15 +1,19 @@
-# make demo · make check · make test · make other-processor · make bench · make picture · make gallery · make docs · make linkcheck · make clean
-PYTHON ?= python3
+# make demo · make check · make test · make test-oldest · make other-processor · make bench · make picture · make gallery · make docs ·
+# make linkcheck · make dist · make compiled-wheel · make release-check · make clean
+PYTHON ?= $(if $(filter Windows_NT,$(OS)),python,python3)
 VENV ?= .venv
 ARGS ?=
 DATA ?= ../shared/data
+# Both packages are installed in place, so an environment is stale only when a project file changes.
+PROJECTS := pyproject.toml studies/pyproject.toml
 # The version that the tests install; later ones may come with a gigabyte of libraries for GPUs.
 TORCH ?= torch==2.13.0
 
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+EXE := $(if $(filter Windows_NT,$(OS)),.exe)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo check test other-processor bench picture gallery docs linkcheck clean
+.PHONY: demo check test test-oldest other-processor bench picture gallery docs linkcheck dist compiled-wheel release-check clean
 
 demo: $(VENV)/.demo demo/digits.parquet ## train a forest on handwritten digits and audit it
 	$(BIN)/trueodds audit demo/digits.parquet --html demo/digits.html --json demo/digits.json
@@ -19,8 +23,8 @@ demo/digits.parquet: demo/digits.py | $(VENV)/.demo
 	$(BIN)/python demo/digits.py $@
 
 # Two tests run at once on two cores: threads of the linear algebra would only wait for each other.
-test check other-processor: export OPENBLAS_NUM_THREADS = 1
-test check other-processor: export OMP_NUM_THREADS = 1
+test test-oldest check other-processor: export OPENBLAS_NUM_THREADS = 1
+test test-oldest check other-processor: export OMP_NUM_THREADS = 1
 
 # The slow tests, such as most simulations, the quick forms of studies, and layouts of figures, run with SLOW=1 or ENGINES=1.
 SELECTED := $(if $(SLOW)$(ENGINES),,-m "not slow")
@@ -37,6 +41,20 @@ test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(BIN)/lint-imports
 	$(BIN)/mypy --num-workers 2
 	$(if $(ASCII),$(ASCII_LOCALE)) $(BIN)/python -m pytest -n 2 $(SELECTED) $(ARGS)
+
+# The oldest versions of what pyproject.toml names, in an environment of their own, without the linters.
+OLDEST := .venv-oldest
+OLDEST_BIN := $(OLDEST)/$(notdir $(BIN))
+
+test-oldest: $(OLDEST)/.test ## the tests with the oldest supported versions of all dependencies
+	$(OLDEST_BIN)/python -m pytest -n 2 $(SELECTED) $(ARGS)
+
+$(OLDEST)/.test: $(PROJECTS)
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST_BIN)/python -m pip --disable-pip-version-check --quiet install uv
+	$(OLDEST_BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct --editable '.[test]'
+	$(OLDEST_BIN)/uv pip install --quiet --python $(OLDEST) --no-deps --editable ./studies
+	@touch $@
 
 # The foundations and the rules of the code, for use while working.
 FAST := house import_cycles prose docstrings
@@ -74,18 +92,30 @@ linkcheck: docs ## check links, anchors and searches within the site, and list t
 	$(BIN)/python docs/_ext/trueodds_docs/check_search.py docs/_build/html
 	$(if $(EXTERNAL),$(SPHINX) -b linkcheck docs docs/_build/linkcheck $(ARGS))
 
-# Both packages are installed in place, so a stamp is stale only when a project file changes.
-PROJECTS := pyproject.toml studies/pyproject.toml
+# The files in an archive have the time of the commit, so that another build of it has the same bytes.
+dist compiled-wheel: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 
-$(VENV)/.demo: $(PROJECTS) | $(BIN)/python
+dist: | $(BIN)/python$(EXE) ## the source archive and the pure wheel, in the folder dist
+	$(PIP) install build twine
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+
+compiled-wheel: $(VENV)/.demo ## a wheel with the kernels as machine code for this platform and Python, in the folder dist
+	$(PIP) install wheel
+	$(BIN)/python .ci/compiled_wheel.py dist
+
+release-check: ## rehearse a release; ARGS="--only oldest" runs one step, ARGS=--help lists them
+	$(PYTHON) .ci/release_check.py $(ARGS)
+
+$(VENV)/.demo: $(PROJECTS) | $(BIN)/python$(EXE)
 	$(PIP) install --editable '.[report,files]' --editable ./studies
 	@touch $@
 
-$(VENV)/.test: $(PROJECTS) | $(BIN)/python
+$(VENV)/.test: $(PROJECTS) | $(BIN)/python$(EXE)
 	$(PIP) install --editable '.[test]' --editable ./studies
 	@touch $(VENV)/.demo $@
 
-$(VENV)/.docs: $(PROJECTS) | $(BIN)/python
+$(VENV)/.docs: $(PROJECTS) | $(BIN)/python$(EXE)
 	$(PIP) install --editable '.[docs]' --editable ./studies
 	@touch $(VENV)/.demo $@
 
@@ -95,7 +125,7 @@ $(VENV)/.engines: $(VENV)/.test
 	@touch $@
 
 # A half-made environment is removed: without pip it would fail again, with a worse message.
-$(BIN)/python:
+$(BIN)/python$(EXE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "trueodds needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo absent)." >&2; \
 	  echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
@@ -103,7 +133,7 @@ $(BIN)/python:
 	  echo "$(PYTHON) could not make an environment; on Debian and Ubuntu install python3-venv." >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) build dist studies/build studies/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) build dist studies/build studies/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf docs/_build docs/auto_examples docs/codes docs/reference/*/
 	rm -f demo/digits.parquet demo/digits.html demo/digits.json
 	find src studies tests demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,10 +31,10 @@ def steps(page: str) -> Iterator[str]:
             yield from (line for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE) if line not in RUN_BEFORE)
 
 
-def script(page: str) -> str:
-    """One shell for the whole page, which ends at the first command that fails and says how long each took."""
+def script(commands: Iterable[str]) -> str:
+    """One shell for all commands, which ends at the first one that fails and says how long each took."""
     lines = ["set -e"]
-    for step in steps(page):
+    for step in commands:
         title = step.splitlines()[0]
         lines += [f"echo {shlex.quote(f'readme: {title}')}", "SECONDS=0", step, 'echo "readme: ${SECONDS} s"']
     return "\n".join(lines) + "\n"
@@ -51,7 +51,7 @@ def main() -> int:
         python3.chmod(0o755)
         environment = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
         environment["PATH"] = f"{python3.parent}{os.pathsep}{environment['PATH']}"
-        commands = script((clone / "README.md").read_text(encoding="utf-8"))
+        commands = script(steps((clone / "README.md").read_text(encoding="utf-8")))
         ran = subprocess.run(["bash", "-c", commands], cwd=clone, env=environment, check=False)
     sys.stderr.write(f"readme: exit code {ran.returncode} after {time.monotonic() - start:.0f} s\n")
     return ran.returncode

@@ -1,0 +1,313 @@
+"""Rehearse a release: build it twice from a clean checkout, and use it where the source tree is not.
+
+python .ci/release_check.py [--only STEP ...] [--python 3.11 ...] [--out build/release]
+
+| step | what must hold |
+|---|---|
+| build | the source archive, the pure wheel, and a compiled wheel per Python have the same bytes when built again |
+| contents | `twine check` passes; the archives hold the tracked files, and what `.ci/contents.txt` requires |
+| install | each archive works in an empty environment: first calls, the README, `trueodds selftest` |
+| bare | so do the first calls of the pure wheel without any extra |
+| oldest | the pure wheel works with the oldest versions of all dependencies that pyproject.toml allows |
+
+The versions of Python are those of --python that are installed; `oldest` uses the first. Each step can run alone: it
+reads the archives that `build` left in the folder --out. Needs git, a package index, and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from readme import FOREIGN, script, steps
+
+ROOT = Path(__file__).resolve().parents[1]
+STEPS = ("build", "contents", "install", "bare", "oldest")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+EXTRAS = "[files,report]"  # those that the README installs
+TOOLS = ("build", "twine", "uv", "wheel")
+MEASURE_LIMIT, AUDIT_LIMIT = 1.5, 4.0  # CPU seconds of the first calls of a compiled wheel, which compiles nothing
+
+FIRST_MEASURE = """
+import numpy as np
+import trueodds as to
+rng = np.random.default_rng(0)
+p = rng.random(1000)
+preds = to.Predictions((rng.random(1000) < p).astype(int), p)
+print(to.measure(preds, "ece"))
+"""
+FIRST_AUDIT = """
+import numpy as np
+import trueodds as to
+rng = np.random.default_rng(0)
+P = rng.dirichlet(np.ones(10), 900)
+preds = to.Predictions((P.cumsum(axis=1) > rng.random((900, 1))).argmax(axis=1), P)
+audit = to.audit(preds)
+"""
+# What works without any extra: each verb once, a saved tally and calibrator, and the command line on a text file.
+SMOKE = """
+import pathlib, tempfile
+import numpy as np
+import trueodds as to
+assert "site-packages" in to.__file__, to.__file__
+rng = np.random.default_rng(1)
+P = rng.dirichlet(np.ones(3), 600)
+y = (P.cumsum(axis=1) > rng.random((600, 1))).argmax(axis=1)
+preds = to.Predictions(y, P)
+assert 0 < to.measure(preds, "ece").value < 0.2
+assert to.test(preds).pvalue > 0.001
+assert to.measure(to.tally(preds), "brier").value == to.measure(preds, "brier", interval=None).value
+folder = pathlib.Path(tempfile.mkdtemp())
+fitted = to.fit(preds, "temperature")
+fitted.save(folder / "map.json")
+assert np.allclose(to.load(folder / "map.json").predict_proba(P), fitted.predict_proba(P))
+lines = ["label,p_a,p_b,p_c"] + [f"{'abc'[k]},{a!r},{b!r},{c!r}" for k, (a, b, c) in zip(y, P.tolist())]
+(folder / "rows.csv").write_text("\\n".join(lines), encoding="utf-8")
+assert to.measure(to.read(folder / "rows.csv"), "ece").value == to.measure(preds, "ece").value
+"""
+
+
+class Release:
+    """The checkout, the archives, and the environments of one rehearsal, all in one folder."""
+
+    def __init__(self, folder: Path, pythons: Sequence[str]) -> None:
+        self.folder, self.dist, self.checkout = folder, folder / "dist", folder / "checkout"
+        self.pythons = {version: path for version in pythons if (path := find_python(version))}
+        say("Python: " + ", ".join(self.pythons), *(f"no {v} here" for v in pythons if v not in self.pythons))
+        folder.mkdir(parents=True, exist_ok=True)
+        self.environment = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
+        time_of_commit = output(["git", "-C", ROOT, "log", "-1", "--format=%ct"])
+        self.environment |= {"SOURCE_DATE_EPOCH": time_of_commit, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        self.tools = scripts(folder / "tools")
+        if not (self.tools / "twine").exists():
+            subprocess.run([sys.executable, "-m", "venv", folder / "tools"], check=True)
+            self.run([self.tools / "python", "-m", "pip", "install", "--quiet", *TOOLS])
+        shutil.rmtree(self.checkout, ignore_errors=True)
+        self.run(["git", "clone", "--quiet", ROOT, self.checkout])
+
+    def run(self, command: Sequence[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
+        """Run a command without the settings of the caller, and show its output if it fails."""
+        done = subprocess.run(
+            [str(part) for part in command],
+            **{"env": self.environment, "capture_output": True, "text": True, "encoding": "utf-8"} | options,
+        )
+        if done.returncode:
+            raise SystemExit(f"release: failed: {shlex.join(map(str, command))}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def make_environment(self, name: str, python: str, *requirements: str | Path) -> Path:
+        """An empty environment with these requirements; the folder of its commands."""
+        place = self.folder / "environments" / name
+        shutil.rmtree(place, ignore_errors=True)
+        self.run([self.tools / "uv", "venv", "--quiet", "--python", python, place])
+        self.run([self.tools / "uv", "pip", "install", "--quiet", "--python", place, *requirements])
+        return scripts(place)
+
+    # Steps
+
+    def build(self) -> None:
+        """Build everything twice, in different folders at different times, and compare the bytes."""
+        shutil.rmtree(self.dist, ignore_errors=True)
+        for folder in (self.dist, self.folder / "again"):
+            shutil.rmtree(folder, ignore_errors=True)
+            self.run([self.tools / "python", "-m", "build", "--outdir", folder, self.checkout])
+            for version, python in self.pythons.items():
+                requirements = (f"{self.checkout}[report]", "wheel", "pip")
+                bin = self.make_environment(f"build-{version}", python, *requirements)
+                self.run([bin / "python", self.checkout / ".ci" / "compiled_wheel.py", folder])
+        different = []
+        for path in sorted(self.dist.iterdir()):
+            again = self.folder / "again" / path.name
+            say(f"{sha256(path.read_bytes())}  {path.name}  {path.stat().st_size:,} bytes")
+            if path.read_bytes() != again.read_bytes():
+                ours, theirs = members(path), members(again)
+                names = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
+                different.append(f"{path.name}: {len(names)} of {len(ours)} files differ: {names[:5]}")
+        if different:
+            raise SystemExit("release: another build has other bytes:\n" + "\n".join(different))
+
+    def contents(self) -> None:
+        """Compare the archives with the tracked files and with the stored list."""
+        archives = sorted(self.dist.iterdir())
+        say(self.run([self.tools / "twine", "check", "--strict", *archives]).stdout.strip())
+        tracked = output(["git", "-C", self.checkout, "ls-files"]).splitlines()
+        package = {name.removeprefix("src/") for name in tracked if name.startswith("src/")}
+        problems = []
+        for archive in archives:
+            kind = "sdist" if archive.suffix == ".gz" else "pure" if archive.name.endswith("-any.whl") else "compiled"
+            names = set(members(archive))
+            if kind == "sdist":
+                names = {str(PurePosixPath(*PurePosixPath(name).parts[1:])) for name in names}
+                wrong = names - set(tracked) - {"PKG-INFO"}
+            else:
+                inside = {name for name in names if name.startswith("trueodds/")}
+                wrong = inside ^ package
+                if kind == "compiled":
+                    wrong = {name for name in wrong if not name.startswith("trueodds/kernels/precompiled/")}
+            problems += [f"{archive.name}: {name} is not as in the repository" for name in sorted(wrong)[:10]]
+            for has, pattern in rules(kind):
+                if bool(fnmatch.filter(names, pattern)) != has:
+                    problems.append(f"{archive.name}: {pattern} is {'missing' if has else 'not allowed'}")
+            say(f"{kind}: {len(names)} files")
+        if problems:
+            raise SystemExit("release: " + "\n".join(problems))
+
+    def install(self) -> None:
+        """Use each archive with the newest versions of its dependencies."""
+        pure, source = next(self.dist.glob("*-any.whl")), next(self.dist.glob("*.tar.gz"))
+        for version, python in self.pythons.items():
+            tag = f"cp{version.replace('.', '')}"
+            for archive in [pure, *self.dist.glob(f"*-{tag}-*.whl")]:
+                kind = "pure" if archive == pure else "compiled"
+                bin = self.make_environment(f"{kind}-{version}", python, with_extras(archive))
+                self.use(bin, f"{kind} {version}", is_compiled=kind == "compiled", has_extras=True)
+        python = next(iter(self.pythons.values()))
+        self.use(self.make_environment("sdist", python, with_extras(source)), "sdist", has_extras=True, is_short=True)
+
+    def bare(self) -> None:
+        """Use the pure wheel without any extra."""
+        for version, python in self.pythons.items():
+            bin = self.make_environment(f"bare-{version}", python, next(self.dist.glob("*-any.whl")))
+            self.use(bin, f"bare {version}")
+
+    def oldest(self) -> None:
+        """Use the pure wheel with the oldest versions of what pyproject.toml names."""
+        wheel = next(self.dist.glob("*-any.whl"))
+        # `lowest` would also take the oldest versions of what the dependencies bring, of which users get newer ones.
+        version, python = next(iter(self.pythons.items()))
+        bin = self.make_environment(f"oldest-{version}", python, "--resolution", "lowest-direct", *self.direct(wheel))
+        say(", ".join(self.run([self.tools / "uv", "pip", "freeze", "--python", bin.parent]).stdout.split()))
+        self.use(bin, f"oldest {version}", has_extras=True)
+
+    def direct(self, wheel: Path) -> list[str]:
+        """The wheel, and its requirements as direct ones, which are those that `lowest-direct` makes old."""
+        metadata = members(wheel)[f"{'-'.join(wheel.name.split('-')[:2])}.dist-info/METADATA"].decode()
+        required = [
+            line.removeprefix("Requires-Dist: ") for line in metadata.splitlines() if line.startswith("Requires-Dist")
+        ]
+        extras = {f"extra == '{name}'" for name in EXTRAS.strip("[]").split(",")}
+        parts = [(name.strip(), marker.strip()) for name, _, marker in (line.partition(";") for line in required)]
+        return [with_extras(wheel), *(name for name, marker in parts if not marker or marker in extras)]
+
+    def use(
+        self, bin: Path, title: str, *, is_compiled: bool = False, has_extras: bool = False, is_short: bool = False
+    ) -> None:
+        """First calls, smoke test, README, and selftest, in a folder without the source tree."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{bin}{os.pathsep}{self.environment['PATH']}"
+            options = {"cwd": folder, "env": self.environment | {"PATH": path, "NUMBA_CACHE_DIR": f"{folder}/cache"}}
+            cost = {}
+            page = "audit.to_html('page.html')\n" if has_extras else ""
+            for name, code in {"measure": FIRST_MEASURE, "audit": FIRST_AUDIT + page}.items():
+                shutil.rmtree(Path(folder, "cache"), ignore_errors=True)
+                cost[name] = cpu_seconds(lambda code=code: self.run([bin / "python", "-c", code], **options))
+            say(f"{title}: first measure {cost['measure']:.2f} CPU-s, first audit {cost['audit']:.2f} CPU-s")
+            if is_compiled and (cost["measure"] > MEASURE_LIMIT or cost["audit"] > AUDIT_LIMIT):
+                raise SystemExit(f"release: first calls may take {MEASURE_LIMIT} and {AUDIT_LIMIT} CPU-s")
+            self.run([bin / "python", "-c", SMOKE], **options)
+            self.run([bin / "trueodds", "measure", "--help"], **options)
+            say(self.run([bin / "trueodds", "--version"], **options).stdout.strip())
+            if has_extras and not is_short:
+                Path(folder, "demo").mkdir()
+                shutil.copy(self.checkout / "demo" / "digits.py", Path(folder, "demo"))
+                self.run([bin / "python", "demo/digits.py"], **options)
+                self.run(["bash", "-c", script(installed_steps(self.checkout / "README.md"))], **options)
+                if "selftest" in self.run([bin / "trueodds", "--help"], **options).stdout:
+                    say(self.run([bin / "trueodds", "selftest", "--out", "selftest"], **options).stdout[-300:].strip())
+                else:
+                    say("no `trueodds selftest` in this version")
+            say(f"{title}: passed")
+
+
+def with_extras(archive: Path) -> str:
+    return f"trueodds{EXTRAS} @ {archive.as_uri()}"
+
+
+def installed_steps(page: Path) -> list[str]:
+    """The README's commands for someone who installed the package, and has no clone."""
+    return [step for step in steps(page.read_text(encoding="utf-8")) if step.startswith(("python -c", "trueodds "))]
+
+
+def rules(kind: str) -> list[tuple[bool, str]]:
+    """Lines of the stored list for one kind of archive: whether the pattern must be there, or must not."""
+    lines = (line.split() for line in (ROOT / ".ci" / "contents.txt").read_text(encoding="utf-8").splitlines())
+    return [(line[1] == "has", line[2]) for line in lines if len(line) == 3 and kind in line[0].split(",")]
+
+
+def members(archive: Path) -> dict[str, bytes]:
+    """The files of an archive by name."""
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            return {name: wheel.read(name) for name in wheel.namelist()}
+    with tarfile.open(archive) as source:
+        return {item.name: file.read() for item in source if (file := source.extractfile(item))}
+
+
+def find_python(version: str) -> Path | None:
+    """An interpreter of this version with `venv`, on the path or of pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    for path in [
+        shutil.which(f"python{version}"),
+        sys.executable,
+        *sorted(pyenv.glob(f"versions/{version}.*/bin/python")),
+    ]:
+        code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
+        found = path and subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
+        if found and found.stdout.strip() == version:
+            return Path(path)
+    return None
+
+
+def scripts(environment: Path) -> Path:
+    """The folder of an environment's commands."""
+    return environment / ("Scripts" if os.name == "nt" else "bin")
+
+
+def cpu_seconds(work: object) -> float:
+    before = os.times()
+    work()
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def output(command: Sequence[str | Path]) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8").stdout.strip()
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def say(*lines: str) -> None:
+    sys.stdout.writelines(f"release: {line}\n" for line in lines)
+    sys.stdout.flush()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=STEPS, default=STEPS, metavar="STEP")
+    parser.add_argument("--python", nargs="+", default=PYTHONS, metavar="VERSION")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "release")
+    arguments = parser.parse_args()
+    release = Release(arguments.out.resolve(), arguments.python)
+    for step in arguments.only:
+        start = time.monotonic()
+        getattr(release, step)()
+        say(f"{step}: passed in {time.monotonic() - start:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -180,7 +180,8 @@ def _best_order(label: Array, predicted: Array, weight: Array, k: int) -> Array:
     # The search requires a partner for each label, so each has one of its own, which counts less than the others.
     unmatched = np.arange(len(labels))
     gains = np.concatenate([1 + weight / weight.max(), np.ones(len(labels))])
-    pairs = (np.concatenate([row, unmatched]), np.concatenate([column, len(classes) + unmatched]))
+    ends = ((row, unmatched), (column, len(classes) + unmatched))
+    pairs = tuple(np.concatenate(end, dtype=np.int32) for end in ends)  # SciPy 1.12 takes no other type
     _, matched_column = min_weight_full_bipartite_matching(csr_array((gains, pairs)), maximize=True)
     order = np.full(k, -1)
     is_matched = matched_column[row] == column

@@ -12,7 +12,7 @@ import trueodds as to
 from tests.diagrams.test_drawing import softer
 from tests.diagrams.test_saving import page_size
 from trueodds.core.errors import InputError
-from trueodds.diagrams._style.grid_layout import FittedNames, choose_model_columns, fit_names
+from trueodds.diagrams._style.grid_of_models import FittedNames, choose_model_columns, fit_names
 from trueodds.diagrams.grid import DiagramGrid
 
 

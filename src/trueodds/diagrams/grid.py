@@ -17,7 +17,7 @@ from trueodds.core.results import with_notes
 from trueodds.core.settings import Count, check
 from trueodds.core.table import to_data_frame
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import grid_layout
+from trueodds.diagrams._style import grid_of_models
 from trueodds.diagrams._style.publication import PublicationSize, printed_width
 from trueodds.diagrams._style.rendering import import_matplotlib
 from trueodds.diagrams.base import Diagram, SavableFigure
@@ -81,18 +81,18 @@ class DiagramGrid(SavableFigure):
             return 1
         if self.ncols is None and self.versions:
             return len(self.versions)
-        return min(self.ncols or grid_layout.choose_model_columns(len(self.models), width), len(self.models))
+        return min(self.ncols or grid_of_models.choose_model_columns(len(self.models), width), len(self.models))
 
-    def _grid_names(self) -> grid_layout.GridNames:
+    def _grid_names(self) -> grid_of_models.GridNames:
         """Return the names of rows and columns, or of every panel if the columns are not the versions of the models."""
         models = tuple(to_printable(name) for name in self.models)
         if not self.versions or self.ncols not in (None, len(self.versions)):
-            return grid_layout.GridNames(models, models)
+            return grid_of_models.GridNames(models, models)
         versions = tuple(to_printable(name) for name in self.versions)
         suffix_length = len(VERSION_SEPARATOR) + len(self.versions[0])
         # The names of the first version of each model, without that version.
         rows = tuple(to_printable(name[:-suffix_length]) for name in self.models[:: len(versions)])
-        return grid_layout.GridNames(models, rows, versions)
+        return grid_of_models.GridNames(models, rows, versions)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -213,7 +213,7 @@ class DiagramGrid(SavableFigure):
         import_matplotlib()
         presentation = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
         width = None if presentation.figsize is None else presentation.figsize[0]
-        return grid_layout.draw_grid(
+        return grid_of_models.draw_grid(
             self._drawn_diagrams(), self._grid_names(), presentation, self._n_model_columns(width)
         )
 
@@ -221,7 +221,7 @@ class DiagramGrid(SavableFigure):
         """Return the grid, as wide as a page by default, with its figure size and columns, and the size."""
         width = "page" if width is None else width
         n_columns = self._n_model_columns(printed_width(style, width))
-        publication = grid_layout.size_of_grid(
+        publication = grid_of_models.size_of_grid(
             self._drawn_diagrams(), self._grid_names(), self.presentation, style, width, n_columns
         )
         presentation = replace(self.presentation, figsize=publication.figsize)

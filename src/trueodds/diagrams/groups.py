@@ -17,7 +17,7 @@ from trueodds.core.settings import Level, NonNegative, Range, Resamples
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.draw_diagram import DEFAULT_FONT_SIZE, header_width
+from trueodds.diagrams._style.draw_diagram import header_width
 from trueodds.diagrams._style.formatting import capitalize_first, format_level, join_words
 from trueodds.diagrams._style.marks import Mark, PanelSize, Points, Segments, Text, VLine
 from trueodds.diagrams._style.title_and_legend import fit_headers
@@ -301,7 +301,7 @@ class GroupsPlot(Diagram):
     @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height, which grows with the number of groups."""
-        width, font_size = 6.4, DEFAULT_FONT_SIZE
+        width, font_size = 6.4, styling.DEFAULT_FONT_SIZE
         header = fit_headers(self, self.summary(), header_width(self, width, font_size), font_size)[0]
         return width, header.height / styling.POINTS_PER_INCH + _AXIS_HEIGHT + _ROW_HEIGHT * max(self._n_rows, 3)
 

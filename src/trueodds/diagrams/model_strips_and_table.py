@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import draw_diagram, styling
+from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import SCORE_NAMES
 from trueodds.diagrams._style.marks import Band, Mark, PanelSize, Segments, Strip, Text
 from trueodds.diagrams._style.title_and_legend import fit_headers
@@ -120,7 +120,7 @@ def figure_height(
     if plot_height is None:
         plot_height = MIN_PLOT_HEIGHT + HEIGHT_PER_MODEL * len(diagram.settings["models"])
     header_width = styling.POINTS_PER_INCH * width - styling.POINTS_PER_INCH  # without an inch for the y axis labels
-    header = fit_headers(diagram, diagram.summary(), header_width, draw_diagram.DEFAULT_FONT_SIZE)[0]
+    header = fit_headers(diagram, diagram.summary(), header_width, styling.DEFAULT_FONT_SIZE)[0]
     header_height = header.height / styling.POINTS_PER_INCH
     return max(usual_height, header_height + plot_height / (1 - strip_height) + LABELS_HEIGHT) + table_height
 

@@ -19,6 +19,7 @@ INSIDE_BAR_COLOR, OUTSIDE_BAR_COLOR = "#B4BEC8", "#F0B595"
 STRIP_COLOR, GAP_COLOR, TEXT_COLOR, MUTED_COLOR, GRID_COLOR = "#8FBBDD", "#F8E8D8", "#222222", "#666666", "#E8E8E8"
 AXIS_LINE_COLOR, STRIP_BACKGROUND_COLOR = "#9A9A9A", "#F7F9FB"
 AXIS_STRIP_HEIGHT = 0.11  # share of the height of the axes that the strip of a second scale takes
+DEFAULT_FONT_SIZE = 9.5  # points of ordinary text in a figure of usual size
 FONT_SIZE_BY_WIDTH = (1.6, 4.6), (7.0, 9.5)  # inches of axes and points of ordinary text, for `np.interp`
 SIDE_TEXT_GID = "side"  # group id of texts beside or below the axes, which are left out in given axes
 REFERENCE_SIZE = 100.0  # points at which matplotlib measures text without hinting

@@ -11,7 +11,7 @@ import pytest
 
 import trueodds as to
 from tests.calibrators.rows import labels, powers
-from tests.io.test_parted import Restless
+from tests.io.test_partitioned_source import Restless
 from trueodds import InputError, Predictions
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._glm.fit_data import PassCounter, Streamed

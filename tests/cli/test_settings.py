@@ -13,7 +13,7 @@ from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
 from trueodds.calibrators import CALIBRATORS
 from trueodds.cli import main
-from trueodds.cli.settings import SETTINGS_OF_FAMILY
+from trueodds.cli.function_command import SETTINGS_OF_FAMILY
 from trueodds.core.registry import Registry
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS

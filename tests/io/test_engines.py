@@ -18,7 +18,7 @@ import pytest
 
 from tests.io.engines import answers, in_memory, same, table, voted
 from trueodds import InputError, Predictions, audit, fit, measure, read, tally
-from trueodds.io.partitions import SUMS_PER_TASK
+from trueodds.io.partitioned_source import SUMS_PER_TASK
 from trueodds.tallies.tally import Tally
 
 try:

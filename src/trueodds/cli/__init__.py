@@ -17,9 +17,9 @@ from trueodds.cli.compare import compare
 from trueodds.cli.draw import draw
 from trueodds.cli.errors import ARGUMENTS_KEY, EXIT_INVALID_INPUT, as_input_error, convert_usage_error, print_error
 from trueodds.cli.groups import complete_crossings, groups
-from trueodds.cli.inference import expect, measure, power, test, threshold
 from trueodds.cli.judge import judge
 from trueodds.cli.lookup import explain, list_names
+from trueodds.cli.measure_and_test import expect, measure, power, test, threshold
 from trueodds.cli.monitor import monitor
 from trueodds.cli.options import refuse_repeated_options
 from trueodds.cli.recalibration import apply, fit

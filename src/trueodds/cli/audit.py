@@ -11,11 +11,11 @@ import click
 
 from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.costs import COST, read_costs
+from trueodds.cli.function_command import FunctionCommand
 from trueodds.cli.groups import ACCEPT_UNEXAMINED, check_crossings
 from trueodds.cli.messages import spell_notes
 from trueodds.cli.open_data import is_tally, open_data
 from trueodds.cli.options import FAIL_ON, JSON, data_options, pop_columns
-from trueodds.cli.settings import FunctionCommand
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 

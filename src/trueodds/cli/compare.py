@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from trueodds.cli import gate, gate_values, output
+from trueodds.cli.function_command import FunctionCommand, pop_settings
 from trueodds.cli.messages import spell_options
 from trueodds.cli.open_data import find_models, open_models
 from trueodds.cli.options import FAIL_ON, JSON, NAMES, data_options, pop_columns_of_models
-from trueodds.cli.settings import FunctionCommand, pop_settings
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from trueodds.cli import output
+from trueodds.cli.function_command import FunctionCommand, parse_value, pop_settings
 from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import open_data, open_models_by_name
 from trueodds.cli.options import data_options, pop_columns
-from trueodds.cli.settings import FunctionCommand, parse_value, pop_settings
 from trueodds.core.errors import InputError
 from trueodds.core.printable import to_printable
 

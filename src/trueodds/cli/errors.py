@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import click
 
 from trueodds.cli import output
+from trueodds.cli.function_command import OPTION_OF_SETTING
 from trueodds.cli.messages import spell_error
-from trueodds.cli.settings import OPTION_OF_SETTING
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.suggestions import name_of_phrase, normalize_name, resolve_synonym, translate_setting
 

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from trueodds.cli import gate, gate_values, output
+from trueodds.cli.function_command import FunctionCommand, pop_settings
 from trueodds.cli.open_data import is_tally, open_data
 from trueodds.cli.options import FAIL_ON, JSON, data_options, pop_columns
-from trueodds.cli.settings import FunctionCommand, pop_settings
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 

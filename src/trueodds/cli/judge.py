@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueodds.cli import gate, gate_values, output
+from trueodds.cli.function_command import FunctionCommand
 from trueodds.cli.open_data import open_data
 from trueodds.cli.options import FAIL_ON, FILES, FRACTION, JSON, TEXT_FILE_OPTIONS, add_options, pop_columns
-from trueodds.cli.settings import FunctionCommand
 from trueodds.core.errors import InputError, Note
 
 if TYPE_CHECKING:

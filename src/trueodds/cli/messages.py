@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trueodds.cli.function_command import OPTION_OF_SETTING
 from trueodds.cli.options import COLUMN_OPTIONS, NAMES_OR_PATTERN_KEYWORDS
-from trueodds.cli.settings import OPTION_OF_SETTING
 from trueodds.core.errors import InputError, Note, spell
 from trueodds.core.printable import escape_marks, to_printable
 

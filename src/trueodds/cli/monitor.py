@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueodds.cli import output
+from trueodds.cli.function_command import FunctionCommand, parse_value, read_parameters
 from trueodds.cli.gate_values import GATE_FAILED
 from trueodds.cli.messages import spell_options
 from trueodds.cli.open_data import is_tally, matching_paths, names_of_files, open_data, refuse_copies, refuse_repeated
 from trueodds.cli.options import COLUMN_KEYWORDS, FRACTION, JSON, data_options, pop_columns
 from trueodds.cli.record_options import has_record_options
-from trueodds.cli.settings import FunctionCommand, parse_value, read_parameters
 from trueodds.core.errors import InputError, argument, parse_marks
 from trueodds.core.progress import ProgressBar, report_in_rows
 

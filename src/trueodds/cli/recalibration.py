@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueodds.cli import output, record_options
+from trueodds.cli.function_command import FunctionCommand, pop_settings
 from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import is_calibrator, is_tally, open_data
 from trueodds.cli.options import COLUMN_OPTIONS, TEXT_FILE_OPTIONS, add_options, data_options, pop_columns
-from trueodds.cli.settings import FunctionCommand, pop_settings
 from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, install_command, shorten
 from trueodds.core.progress import ProgressBar, report_in_rows
 

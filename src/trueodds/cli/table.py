@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from trueodds.cli import output
+from trueodds.cli.function_command import FunctionCommand, pop_settings
 from trueodds.cli.messages import note_line, spell_error
 from trueodds.cli.open_data import find_models, is_tally, open_models
 from trueodds.cli.options import JSON, NAMES, data_options, pop_columns_of_models
-from trueodds.cli.settings import FunctionCommand, pop_settings
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from trueodds.cli import output
+from trueodds.cli.function_command import FunctionCommand
 from trueodds.cli.messages import note_line
 from trueodds.cli.open_data import add_tallies, open_data
 from trueodds.cli.options import data_options, pop_columns
-from trueodds.cli.settings import FunctionCommand
 from trueodds.core.progress import ProgressBar
 
 

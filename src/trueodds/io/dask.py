@@ -13,7 +13,7 @@ import dask
 from trueodds.core.errors import InputError
 from trueodds.io import files
 from trueodds.io.nested_fields import paths_by_column
-from trueodds.io.partitions import (
+from trueodds.io.partitioned_source import (
     SUMS_PER_TASK,
     PartitionedSource,
     PartitionSum,

@@ -14,7 +14,7 @@ from trueodds.io import files
 from trueodds.io.columns import ColumnSelection, Names
 from trueodds.io.csv_format import CsvSettings
 from trueodds.io.models import refuse_several_models
-from trueodds.io.partitions import ReadingSettings
+from trueodds.io.partitioned_source import ReadingSettings
 from trueodds.io.source import InMemorySource, Source
 from trueodds.io.table import ROWS_PER_BATCH, ColumnSource
 

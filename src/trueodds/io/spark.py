@@ -16,7 +16,7 @@ from trueodds.core.errors import InputError
 from trueodds.io import files
 from trueodds.io.arrow import arrow_batches
 from trueodds.io.csv_format import CsvSettings
-from trueodds.io.partitions import (
+from trueodds.io.partitioned_source import (
     SUMS_PER_TASK,
     PartitionedSource,
     PartitionSum,

@@ -1,4 +1,4 @@
-"""Options for the parameters of public functions and for settings of methods, and parsing the texts of their values.
+"""A command made from the signature and docstring of its function: the options, and parsing the texts of their values.
 
 A command declares only what the command line alone has. The names, types, defaults, values and texts of the other
 options are those of the function that it calls (`FunctionCommand`).

@@ -11,7 +11,7 @@ import pytest
 
 import trueodds as to
 from trueodds.cli import main
-from trueodds.cli.settings import FunctionCommand, read_parameters
+from trueodds.cli.function_command import FunctionCommand, read_parameters
 
 COMMANDS = {name: command for name, command in main.commands.items() if isinstance(command, FunctionCommand)}
 # Parameters without an option: the command passes them itself, reads them from a file, or has no use for them.

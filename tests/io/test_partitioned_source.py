@@ -15,7 +15,7 @@ from tests.io.rows import columns
 from trueodds import InputError, Predictions
 from trueodds.io.arrays import MappingTable
 from trueodds.io.columns import ColumnSelection
-from trueodds.io.partitions import (
+from trueodds.io.partitioned_source import (
     SUMS_PER_TASK,
     PartitionedSource,
     PartitionSum,

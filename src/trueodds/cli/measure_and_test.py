@@ -8,9 +8,9 @@ import click
 
 from trueodds.cli import gate, gate_values, output, record_options
 from trueodds.cli.costs import COST, check_takes_costs, read_costs
+from trueodds.cli.function_command import FunctionCommand, pop_settings
 from trueodds.cli.open_data import open_data
 from trueodds.cli.options import FAIL_ON, JSON, data_options, pop_columns
-from trueodds.cli.settings import FunctionCommand, pop_settings
 from trueodds.core.progress import ProgressBar
 
 

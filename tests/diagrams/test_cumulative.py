@@ -48,7 +48,7 @@ def test_the_cumulative_residuals_by_hand():
     assert diagram.panels["ecce_mad"][0] == pytest.approx(0.16)
     assert diagram.panels["ecce_r"][0] == pytest.approx(0.16)
     # σ² = (.16 + .21 + .24 + .24 + .16) / 25
-    assert diagram.panels["unit"][0] == pytest.approx(np.sqrt(1.01) / 5)
+    assert diagram.panels["null_standard_error"][0] == pytest.approx(np.sqrt(1.01) / 5)
     assert diagram.panels["band"][0] == pytest.approx(2.2414 * np.sqrt(1.01) / 5, rel=1e-4)
 
 
@@ -56,7 +56,11 @@ def test_the_reference_values_of_500_rows():
     # golden c.ecce_*: the authors' code (ecevecce) gives the same
     known, rows = reference.estimators(), reference.frame("estimators/c_binary500.csv")
     panels = Cumulative()([View(rows["p"], rows["y"], name="positive")]).panels
-    for name, key in (("ecce_mad", "c.ecce_mad_eq_ks"), ("ecce_r", "c.ecce_r"), ("unit", "c.ecce_sigma_n")):
+    for name, key in (
+        ("ecce_mad", "c.ecce_mad_eq_ks"),
+        ("ecce_r", "c.ecce_r"),
+        ("null_standard_error", "c.ecce_sigma_n"),
+    ):
         assert panels[name][0] == pytest.approx(known[key]["value"], rel=1e-12)
     for name, key in (("pvalue_mad", "c.ecce_mad_pvalue"), ("pvalue_r", "c.ecce_r_pvalue")):
         assert panels[name][0] == pytest.approx(known[key]["value"], rel=1e-10)
@@ -206,7 +210,7 @@ def test_votes_vary_as_they_do():
     y = rng.binomial(5, p) / 5
     diagram = Cumulative()([View(p, y, name="positive")])
     assert "TN243" in codes(diagram)
-    assert diagram.panels["unit"][0] == pytest.approx(np.sqrt(((y - p) ** 2).sum()) / 400)
+    assert diagram.panels["null_standard_error"][0] == pytest.approx(np.sqrt(((y - p) ** 2).sum()) / 400)
     assert "TN243" not in codes(Cumulative()([overconfident_view(100)]))
 
 
@@ -231,7 +235,7 @@ def test_the_most_surprising_view_comes_first_and_only_drawn_views_have_lines():
     diagram = Cumulative()(views)
     assert diagram.panels["view"][0] == "class:bad"
     assert set(diagram.table["view"]) == set(diagram.panels["view"][:12])
-    x = diagram.panels["ecce_r"] / diagram.panels["unit"]
+    x = diagram.panels["ecce_r"] / diagram.panels["null_standard_error"]
     assert (np.diff(x) <= 0).all()
     assert "TN245" in codes(diagram)
     assert diagram.finding.startswith("bad: steepest segment at 90")

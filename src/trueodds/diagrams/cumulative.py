@@ -142,7 +142,7 @@ def _panel_row(residuals: CumulativeResiduals, n_views: int, *, is_drawn: bool) 
         "pvalue_mad": p_mad,
         "ecce_r": residuals.residual_range,
         "pvalue_r": p_r,
-        "unit": residuals.null_standard_error,
+        "null_standard_error": residuals.null_standard_error,
         "band": residuals.null_bound,
         "slope": np.nan if segment is None else residuals.segment_slope(segment),
     }

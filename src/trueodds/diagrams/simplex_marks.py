@@ -125,23 +125,23 @@ class ColorKey(Mark):
 
 def cell_colors(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> list[str]:
     """The color of each cell by its share of the predictions."""
-    color_position = scale_position(
-        table["share"], panel_row["share_low"], panel_row["share_high"], panel_row["share_log"]
-    )
-    return scale_colors(color_position)
+    return scale_colors(_share_positions(table, panel_row))
 
 
 def arrow_opacity(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> Array:
     """Opacity of arrows that are not significant: in cells with few rows, long arrows are uninformative."""
-    return MIN_OPACITY + OPACITY_RANGE * scale_position(
-        table["share"], panel_row["share_low"], panel_row["share_high"], panel_row["share_log"]
-    )
+    return MIN_OPACITY + OPACITY_RANGE * _share_positions(table, panel_row)
 
 
 def dot_areas(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> Array:
     """Area of the dot of each cell in square points, by its share of the predictions."""
-    position = (arrow_opacity(table, panel_row) - MIN_OPACITY) / OPACITY_RANGE
-    return np.asarray(DOT_AREAS[0] + (DOT_AREAS[1] - DOT_AREAS[0]) * position)
+    smallest, largest = DOT_AREAS
+    return np.asarray(smallest + (largest - smallest) * _share_positions(table, panel_row))
+
+
+def _share_positions(table: Mapping[str, Array], panel_row: Mapping[str, Any]) -> Array:
+    """Position of the share of each cell between the lowest share, 0, and the highest one, 1."""
+    return scale_position(table["share"], panel_row["share_low"], panel_row["share_high"], panel_row["share_log"])
 
 
 def corner_names(panel_row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -287,7 +287,7 @@ def test_the_expected_events_of_a_cohort_are_those_of_its_rows_with_a_label():
     # The error is that of all rows: the unlabeled ones count as predicted, and as 0 and 2 events at the ends.
     assert (report.error.rows, report.error.observed) == (4, pytest.approx(1 + 0.6 + 0.8))
     assert report.error.expected == pytest.approx(2.0)
-    assert "] 95%, O:E 1.20 [" in report.describe()
+    assert "] 95 %, O:E 1.20 [" in report.describe()
     variance = 0.4 + 2 * 0.7 * 0.3
     variance *= max(1, 0.6 * 0.4 / (0.5 * 0.5))
     width = np.sqrt((variance + 50) * (2 * np.log(20) + np.log1p(variance / 50)))

@@ -165,6 +165,15 @@ def format_share(x: float | None) -> str:
     return f"{100 * x:.1f} %" if x == 0 or abs(x) >= 0.001 else f"{100 * x:.2g} %"
 
 
+def format_rate(rate: float, *, signed: bool = False) -> str:
+    """Format a rate, or a signed difference of rates, as a percentage with two decimals.
+
+    >>> format_rate(0.3438), format_rate(0.012, signed=True)
+    ('34.38 %', '+1.20 %')
+    """
+    return f"{100 * rate:{'+' if signed else ''}.2f} %"
+
+
 def format_distinct_percents(predicted: float | None, observed: float | None) -> tuple[str, str]:
     """Format two probabilities as percentages with so many decimals that they differ, but at most two.
 

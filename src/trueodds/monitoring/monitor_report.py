@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_count, format_number, format_percent, format_percent_in_text
+from trueodds.core.formatting import format_count, format_number, format_percent_in_text, format_rate, format_share
 from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Result
@@ -324,10 +324,12 @@ class MonitorReport(Result):
         of_view = "" if error.view in MAIN_VIEWS else f" of {error.view}"
         period += of_view if error.group is None else f"{of_view} in {error.group}"
         rate, mean = error.observed / error.rows, error.expected / error.rows
-        low, high, level = error.interval.low, error.interval.high, format_percent(error.interval.level)
+        value, low, high = (
+            format_rate(bound, signed=True) for bound in (error.value, error.interval.low, error.interval.high)
+        )
         text = (
-            f"{period}: observed {rate:.2%}, predicted {mean:.2%}, error {error.value:+.2%} [{low:+.2%}, {high:+.2%}]"
-            f" {level}"
+            f"{period}: observed {format_rate(rate)}, predicted {format_rate(mean)}, error {value} [{low}, {high}]"
+            f" {format_percent_in_text(error.interval.level)}"
         )
         if math.isnan(error.o_e):
             return f"{text}."
@@ -360,8 +362,8 @@ def format_e_value(log_evidence: float) -> str:
 
 def _drift_text(drift: PredictionDrift) -> str:
     return (
-        f"Predictions: mean {drift.mean_now:.2%}, in the first cohorts {drift.mean_before:.2%};"
-        f" {100 * drift.distance:.1f} % of the rows moved to other scores. This is no error by itself."
+        f"Predictions: mean {format_rate(drift.mean_now)}, in the first cohorts {format_rate(drift.mean_before)};"
+        f" {format_share(drift.distance)} of the rows moved to other scores. This is no error by itself."
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import trueodds
 from trueodds.core import json_files
-from trueodds.core.formatting import format_number, format_percent_in_text, with_minus_signs
+from trueodds.core.formatting import format_number, format_percent_in_text, format_rate, format_share, with_minus_signs
 from trueodds.core.printable import printable_tree, to_printable
 from trueodds.core.table import Column, Table
 from trueodds.diagrams._style.formatting import capitalize_first
@@ -73,9 +73,11 @@ def _facts(report: MonitorReport) -> list[dict[str, str]]:
         region = f"{report.onset.earliest} to {report.onset.latest}"
         facts.append({"label": "since", "value": report.onset.since, "remark": region, "tone": tone})
     if (error := report.error) is not None:
-        low, high = error.interval.low, error.interval.high
-        remark = f"{format_percent_in_text(error.interval.level)} interval {low:+.2%} to {high:+.2%}"
-        value, remark = map(with_minus_signs, (f"{error.value:+.2%}", remark))
+        value, low, high = (
+            with_minus_signs(format_rate(bound, signed=True))
+            for bound in (error.value, error.interval.low, error.interval.high)
+        )
+        remark = f"{format_percent_in_text(error.interval.level)} interval {low} to {high}"
         facts.append(
             {"label": f"observed − predicted{_rows_of_error(report)}", "value": value, "remark": remark, "tone": tone}
         )
@@ -105,7 +107,7 @@ def _tables(report: MonitorReport) -> dict[str, Table]:
             Column("view", [to_printable(part.view) for part in parts], "text"),
             Column("group", [to_printable(part.group or "all rows") for part in parts], "text"),
             Column("direction", [part.direction for part in parts], "text"),
-            Column("share", [f"{part.share:.1%}" for part in parts], "text"),
+            Column("share", [format_share(part.share) for part in parts], "text"),
         ),
         "A level concerns all probabilities, a slope whether they are too extreme, scores a range of them, and cells"
         " several ranges. The rest of the e-value is kept for drifts that begin later.",
@@ -117,9 +119,9 @@ def _tables(report: MonitorReport) -> dict[str, Table]:
             (
                 Column("cohorts", ["first", "latest"], "text"),
                 Column("rows", [round(drift.rows_before), round(drift.rows_now)], "count"),
-                Column("mean prediction", [f"{drift.mean_before:.2%}", f"{drift.mean_now:.2%}"], "text"),
+                Column("mean prediction", [format_rate(drift.mean_before), format_rate(drift.mean_now)], "text"),
             ),
-            f"{100 * drift.distance:.1f} % of the rows moved to other scores. This is no error by itself.",
+            f"{format_share(drift.distance)} of the rows moved to other scores. This is no error by itself.",
         )
     tables["open"] = _cohort_table("Open cohorts", report.open_cohorts)
     view = view_of_cohorts(report)

@@ -10,11 +10,11 @@ import numpy as np
 
 from trueodds.api.arguments import add_seed, resolve_method
 from trueodds.binning.partition_by_name import PARTITION_SETTINGS
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, describe
 from trueodds.core.signatures import describe_row_argument
 from trueodds.core.suggestions import list_names, resolve_synonym, suggest_setting
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.lenses.base import Lens

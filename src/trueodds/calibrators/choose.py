@@ -24,11 +24,11 @@ from trueodds.calibrators.cross_validation import (
 )
 from trueodds.calibrators.identity import IdentitySpec
 from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
 from trueodds.core.settings import Folds, check
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 # Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.

@@ -12,8 +12,8 @@ from scipy.special import stdtr, stdtrit
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_logs, to_probabilities
 from trueodds.calibrators.cross_validation import count_units, mean_and_standard_error
 from trueodds.calibrators.uniform_mixture import original_logs
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN = "confirmed", "too few rows", "no gain"

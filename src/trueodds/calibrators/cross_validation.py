@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.kernels.bootstrap import argsort_bins
 from trueodds.tallies import proper_score_sums
 

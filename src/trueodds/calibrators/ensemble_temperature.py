@@ -30,10 +30,10 @@ from trueodds.calibrators.temperature import (
     format_temperature,
     local_minimum_beta,
 )
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 
 _LOSS_NAMES = ("log", "brier")
 # Weight of the predicted probabilities where the uniform alone is optimal, so that predicted classes stay.

@@ -15,10 +15,10 @@ from scipy.special import ndtr, ndtri
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import default_partition
 from trueodds.binning.uniform import Uniform, edge_rounding_notes, sample_scores
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.diagrams._style.formatting import TALLY_NOTE
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.table_columns import Columns

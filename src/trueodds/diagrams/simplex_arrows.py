@@ -29,7 +29,7 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Groups, class_number
 from trueodds.lenses.ranked import TopK
 from trueodds.lenses.view import View
-from trueodds.resampling.pvalues import CountTails, VectorTails
+from trueodds.resampling.bin_tails import CountTails, VectorTails
 from trueodds.tallies.tally import Tally, lens_views
 
 

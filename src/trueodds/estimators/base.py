@@ -12,12 +12,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.row_selections import RowSelections
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Coefficient, Estimate
 from trueodds.core.settings import OneOf, Settings
 from trueodds.core.signatures import checks_method_call
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.lenses.view import View, count_views
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.special import entr
 
 from trueodds.binning.sorted_scores import group_starts, sort_by_rank
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.bins import sums_by_cell
 from trueodds.kernels.isotonic import isotonic_means

@@ -12,6 +12,7 @@ from scipy.special import chdtrc, ndtr
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BIN_RULES, Partition
 from trueodds.binning.partition_by_name import HasPartition
+from trueodds.core.arithmetic import divide_or_zero
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
@@ -20,7 +21,6 @@ from trueodds.estimators._pairwise.pairs_in_bins import (
     BinCells,
     BinStatistic,
     RowCells,
-    divide_or_zero,
     has_pairs,
     mean_of_bins,
     mean_square,

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.special import entr
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import Mean, require_single_rows
 from trueodds.lenses.view import View
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.arithmetic import variance_of_sum
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.results import Coefficient
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import variance_of_sum
 from trueodds.estimators.base import MIN_GROUP_EXPECTED, CellStatistic, Estimator, require_one_score
 from trueodds.lenses.view import View
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore, require_single_rows
 from trueodds.estimators.score_decomposition import (
     DecomposableScore,

@@ -10,10 +10,10 @@ import numpy as np
 
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import HasPartition
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, check
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore
 from trueodds.lenses.view import View
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore, require_one_score, require_single_rows
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.lenses.selective_risk import (

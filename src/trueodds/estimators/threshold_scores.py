@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import Probability
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.estimators.base import ProperScore, require_one_score, require_single_rows
 from trueodds.lenses.view import View
 

@@ -17,7 +17,8 @@ from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.view import View
-from trueodds.resampling.pvalues import CountTails, VectorTails, pvalue
+from trueodds.resampling.bin_tails import CountTails, VectorTails
+from trueodds.resampling.pvalues import pvalue
 
 MAX_LISTED_BINS = 100  # maximum number of bins listed in the parts
 MAX_COVARIANCE_ELEMENTS = 2e7  # maximum number of elements of all covariance matrices, 160 MB

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from trueodds.core.arithmetic import variance_of_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent_in_text
 from trueodds.core.results import Estimate
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import NonNegative, Range, check
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import variance_of_sum
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator

@@ -13,11 +13,12 @@ import numpy as np
 from trueodds.binning.partition import Partition
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
+from trueodds.core.arithmetic import divide_or_zero
 from trueodds.core.errors import InputError
 from trueodds.core.holm import holm
 from trueodds.core.settings import BinCount, Positive
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.pairs_in_bins import RowCells, divide_or_zero
+from trueodds.estimators._pairwise.pairs_in_bins import RowCells
 from trueodds.estimators.base import require_single_rows
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.per_view import ViewTest

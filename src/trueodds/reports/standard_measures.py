@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, logit
 
+from trueodds.core.arithmetic import variance_of_sum
 from trueodds.core.errors import Note
 from trueodds.core.json_files import strict_json
 from trueodds.core.results import Coefficient, Estimate, Interval
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import variance_of_sum
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators._glm.calibration_exponent import contradicted_rows

@@ -11,8 +11,8 @@ import numpy as np
 
 from trueodds.binning.sorted_scores import group_starts, weighted_quantiles
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.kernels.likelihood import spline_likelihood
 from trueodds.tallies.softmax_likelihood import Likelihood

@@ -11,10 +11,10 @@ import numpy as np
 
 from trueodds.calibrators._glm.fit_data import InMemory, SummableRows
 from trueodds.calibrators._glm.newton import MAX_FINAL_GRADIENT, minimize_newton
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import weighted_sum
 from trueodds.tallies.softmax_likelihood import Likelihood
 
 MAX_COEFFICIENT = 1e100  # larger than any coefficient of a fit

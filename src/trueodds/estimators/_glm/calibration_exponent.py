@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from trueodds.core.arithmetic import variance_of_sum, weighted_sum
 from trueodds.core.results import Coefficient
 from trueodds.core.typing import Array
-from trueodds.core.weighted_sum import variance_of_sum, weighted_sum
 from trueodds.kernels import map_blocks
 from trueodds.kernels.parallel import VALUES_PER_ROW_BLOCK
 from trueodds.lenses.view import View

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from trueodds.binning.partition import Partition
+from trueodds.core.arithmetic import divide_or_zero
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic
 from trueodds.lenses.view import View
@@ -110,8 +111,3 @@ def mean_square(w: Array, residual: Array, squares: Array, ww: Array) -> Array:
 def has_pairs(w: Array, ww: Array) -> Array:
     """Return whether each bin holds more than one row: whether (Σw)² is larger than Σw²."""
     return np.asarray(w**2 - ww > MIN_PAIR_WEIGHT * w**2)
-
-
-def divide_or_zero(numerator: Array, denominator: Array) -> Array:
-    """Return the quotient of two arrays, 0 where the denominator is 0."""
-    return np.asarray(np.where(denominator != 0, numerator / np.where(denominator != 0, denominator, 1.0), 0.0))

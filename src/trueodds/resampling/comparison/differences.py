@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr
 
+from trueodds.core.arithmetic import divide_by_largest
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Coefficient, Interval
 from trueodds.core.typing import Array
@@ -25,7 +26,6 @@ from trueodds.resampling.intervals.difference import (
     root_difference_interval,
 )
 from trueodds.resampling.intervals.method import INTERVAL_METHODS, PLAIN_BOOTSTRAP_METHODS
-from trueodds.resampling.pvalues import divide_by_largest
 
 MAX_BISECTIONS = 40  # bisection steps when an interval is inverted to a p-value, which is then exact to 1e-12
 # Cochran (1977, section 2.15): the normal approximation of a mean requires n > 25 G², with the skewness G of the rows.

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from trueodds.core.arithmetic import divide_or_zero
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators._pairwise.pairs_in_bins import divide_or_zero
 from trueodds.estimators.base import CellStatistic, aggregation_weights
 from trueodds.lenses.effective_sample_size import EffectiveSampleSize, critical_value
 from trueodds.lenses.view import View

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from trueodds.core.arithmetic import divide_by_largest
 from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
@@ -13,7 +14,7 @@ from trueodds.estimators.base import Mean
 from trueodds.resampling.draws import Jackknife
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.evaluate import evaluate
-from trueodds.resampling.pvalues import TIE_TOLERANCE, divide_by_largest
+from trueodds.resampling.pvalues import TIE_TOLERANCE
 
 
 def percentile_interval(draws: Array, level: float) -> Interval:

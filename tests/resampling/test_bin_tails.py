@@ -8,8 +8,8 @@ from scipy import stats
 
 from tests import reference
 from trueodds.lenses.view import View
+from trueodds.resampling.bin_tails import CountTails, VectorTails
 from trueodds.resampling.poisson_binomial import poisson_binomial_pmf
-from trueodds.resampling.pvalues import CountTails, VectorTails
 
 
 def one_bin(p, count, w=None):

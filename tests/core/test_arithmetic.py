@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from trueodds.core.weighted_sum import ROWS_PER_BLOCK, weighted_sum
+from trueodds.core.arithmetic import ROWS_PER_BLOCK, weighted_sum
 
 
 @pytest.mark.parametrize("n", [0, 1, 1000, ROWS_PER_BLOCK, ROWS_PER_BLOCK + 1, 5 * ROWS_PER_BLOCK - 3])

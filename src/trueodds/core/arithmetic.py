@@ -1,4 +1,4 @@
-"""Sums of products of two long arrays, the same on every number of cores, and the variance of a sum."""
+"""Arithmetic of arrays: sums of products, the same on every number of cores, the variance of a sum, and divisions."""
 
 from __future__ import annotations
 
@@ -49,3 +49,13 @@ def variance_of_sum(terms: Array, cluster: Array | None) -> float:
         terms = np.bincount(unit, terms)
     n_units = len(terms)
     return float((terms**2).sum()) * n_units / (n_units - 1) if n_units > 1 else float("nan")
+
+
+def divide_by_largest(values: Array) -> Array:
+    """Return values divided by the largest absolute value, so that their squares do not overflow; zeros stay zeros."""
+    return np.asarray(values / np.abs(values).max(initial=np.finfo(float).tiny))
+
+
+def divide_or_zero(numerator: Array, denominator: Array) -> Array:
+    """Return the quotient of two arrays, 0 where the denominator is 0."""
+    return np.asarray(np.where(denominator != 0, numerator / np.where(denominator != 0, denominator, 1.0), 0.0))

@@ -1,4 +1,4 @@
-"""Base classes of estimators, and the aggregation of an estimate over the views of a lens."""
+"""Base classes of estimators, statistics of cells, and the aggregation of an estimate over the views of a lens."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from trueodds.binning.partition import Partition
 from trueodds.binning.row_selections import RowSelections
-from trueodds.core.arithmetic import weighted_sum
+from trueodds.core.arithmetic import divide_or_zero, weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Coefficient, Estimate
 from trueodds.core.settings import OneOf, Settings
@@ -61,6 +62,36 @@ class CellStatistic:
         `draws` are Σw, Σwp and Σwy of the draws. The other arguments are those of the view.
         """
         return None
+
+
+BinStatistic = Callable[[Array, Array, Array, Array], Array]  # from four sums by bin, each (…, bins), to (…)
+
+
+class BinCells(CellStatistic):
+    """Cell statistic whose cells are bins, for a function of Σw, Σwp, Σwy and Σw² by bin.
+
+    `bin_statistic` is evaluated for many draws of the outcomes from sums by bin.
+    """
+
+    def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
+        self.bin_statistic = bin_statistic
+        self.view, self.fitted_bins = view, view.cached(partition, lambda: partition.fit(view))
+        self.size = self.fitted_bins.size
+        binned = view.binned(self.fitted_bins)
+        sums = np.zeros((4, self.size))
+        sums[:, binned.bin_index] = binned.w, binned.w * binned.p, binned.w * binned.y, binned.sums("ww")
+        w, _, _, ww = self.sums = tuple(sums)
+        self.row_weight = divide_or_zero(ww, w)  # in a draw a bin's Σw² is this multiple of its Σw
+
+    @cached_property
+    def index(self) -> Array:
+        return self.view.assign(self.fitted_bins)
+
+    def value(self) -> float:
+        return float(self.bin_statistic(*self.sums))
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        return self.bin_statistic(w, wp, wy, w * self.row_weight)
 
 
 @dataclass(frozen=True)

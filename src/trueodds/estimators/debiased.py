@@ -18,14 +18,12 @@ from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import (
-    BinCells,
-    BinStatistic,
     RowCells,
     has_pairs,
     mean_of_bins,
     mean_square,
 )
-from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
+from trueodds.estimators.base import BinCells, BinStatistic, CellStatistic, Estimator, require_one_score
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError, single_bin_note
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.view import View, count_views

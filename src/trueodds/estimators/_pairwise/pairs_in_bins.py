@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
-
 import numpy as np
 
 from trueodds.binning.partition import Partition
 from trueodds.core.arithmetic import divide_or_zero
 from trueodds.core.typing import Array
-from trueodds.estimators.base import CellStatistic
+from trueodds.estimators.base import BinStatistic, CellStatistic
 from trueodds.lenses.view import View
 
-BinStatistic = Callable[[Array, Array, Array, Array], Array]  # from four sums by bin, each (…, bins), to (…)
 MIN_PAIR_WEIGHT = 1e-12  # (Σw)² − Σw² relative to (Σw)² up to which it is a rounding error, and a bin holds one row
-
-
-class BinCells(CellStatistic):
-    """Cell statistic whose cells are bins, for a function of Σw, Σwp, Σwy and Σw² by bin.
-
-    `bin_statistic` is evaluated for many draws of the outcomes from sums by bin.
-    """
-
-    def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
-        self.bin_statistic = bin_statistic
-        self.view, self.fitted_bins = view, view.cached(partition, lambda: partition.fit(view))
-        self.size = self.fitted_bins.size
-        binned = view.binned(self.fitted_bins)
-        sums = np.zeros((4, self.size))
-        sums[:, binned.bin_index] = binned.w, binned.w * binned.p, binned.w * binned.y, binned.sums("ww")
-        w, _, _, ww = self.sums = tuple(sums)
-        self.row_weight = divide_or_zero(ww, w)  # in a draw a bin's Σw² is this multiple of its Σw
-
-    @cached_property
-    def index(self) -> Array:
-        return self.view.assign(self.fitted_bins)
-
-    def value(self) -> float:
-        return float(self.bin_statistic(*self.sums))
-
-    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        return self.bin_statistic(w, wp, wy, w * self.row_weight)
 
 
 class RowCells(CellStatistic):

@@ -1,10 +1,14 @@
 """What all tests of single views share: families, null distributions, clusters, votes, tallies and errors."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import trueodds as to
 from tests.data.refused import refused
+from trueodds.hypotests import TESTS
+from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.spiegelhalter import Spiegelhalter
 
 TEST = "spiegelhalter"  # the simplest member stands for all
@@ -155,3 +159,11 @@ def test_the_floor_of_a_family_by_holm_counts_its_claims():
     tally = to.tally(calibrated(rng, 100))
     lenses = ["confidence", "class:0"]
     assert to.test(tally, TEST, lens=lenses, null="redraw", resamples=199).min_pvalue == 2 / 200
+
+
+def test_settings_are_passed_by_name():
+    # A positional setting of a subclass would change its meaning whenever the base class got another setting.
+    view_tests = [test for test in map(TESTS.load, TESTS.names()) if issubclass(test, ViewTest)]
+    assert [test for test in view_tests if not all(field.kw_only for field in dataclasses.fields(test))] == []
+    with refused("TO202"):
+        Spiegelhalter("redraw")

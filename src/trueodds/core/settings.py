@@ -107,8 +107,9 @@ class Settings:
         """Create the object; a setting that it does not have raises TO202."""
         if args or settings:
             declared: Any = cls
-            names = tuple(declared_settings(declared))
-            if len(args) > len(names) or not settings.keys() <= set(names[len(args) :]):
+            positional = _positional_settings(declared)
+            allowed = declared_settings(declared).keys() - positional[: len(args)]
+            if len(args) > len(positional) or not settings.keys() <= allowed:
                 check_constructor(cls, args, settings)
         return super().__new__(cls)
 
@@ -147,6 +148,12 @@ def declared_settings(cls: Any) -> Mapping[str, tuple[Any, Any]]:
     except NameError:  # for a user's class with names that are imported only for type checking
         return {}
     return {field.name: (hints[field.name], field.default) for field in dataclasses.fields(cls) if field.init}
+
+
+@cache
+def _positional_settings(cls: Any) -> tuple[str, ...]:
+    """Return the names of the settings that may be passed without them."""
+    return tuple(field.name for field in dataclasses.fields(cls) if field.init and not field.kw_only)
 
 
 @cache

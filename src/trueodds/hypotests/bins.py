@@ -25,7 +25,7 @@ MAX_COVARIANCE_ELEMENTS = 2e7  # maximum number of elements of all covariance ma
 MIN_EXPECTED_ROWS = 5.0  # expected rows of a class below which χ² is inaccurate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BinByBin(HasPartition, ViewTest):
     r"""Test of every bin's event count against its null distribution, corrected for the number of bins.
 

@@ -226,7 +226,7 @@ def _standardized_quadratic_form(mean: Array, covariance: Array, mean_squares: A
 MIN_ROWS_PER_LOCATION = 60  # effective number of rows per location from which the size of the χ² test is about nominal
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MeanEmbedding(ViewTest):
     r"""Calibrated mean embedding (CME) test: mean residuals at test locations.
 

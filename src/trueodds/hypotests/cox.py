@@ -23,7 +23,7 @@ from trueodds.lenses.view import View
 _TESTED_PART_TEXTS = {"joint": "", "in-the-large": "calibration-in-the-large 0 given slope 1: "}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Cox(ViewTest):
     r"""Cox's calibration regression: intercept and slope of the outcomes on the predicted log odds.
 

@@ -24,7 +24,7 @@ from trueodds.lenses.view import View
 MIN_NONZERO_GAINS = 20  # rows with a nonzero gain below which their mean is too skewed for Student's t
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CrossFittedTest(ViewTest):
     r"""One-sided test of whether cross-fitted recalibration improves a loss.
 
@@ -106,7 +106,7 @@ class CrossFittedTest(ViewTest):
 
     @classmethod
     def from_settings(cls, _name: str, null: str = "asymptotic", **settings: Any) -> CrossFittedTest:
-        return cls(null, statistic=CrossFitted.from_settings(cls.name, **settings))
+        return cls(null=null, statistic=CrossFitted.from_settings(cls.name, **settings))
 
     def error_estimator(self) -> Estimator | None:
         return self.statistic
@@ -148,7 +148,7 @@ class CrossFittedTest(ViewTest):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DecisionRegretTest(CrossFittedTest):
     r"""One-sided test of whether decisions based on recalibrated probabilities have lower cost.
 
@@ -200,4 +200,4 @@ class DecisionRegretTest(CrossFittedTest):
 
     @classmethod
     def from_settings(cls, _name: str, null: str = "asymptotic", **settings: Any) -> DecisionRegretTest:
-        return cls(null, statistic=CostRegret(**settings))
+        return cls(null=null, statistic=CostRegret(**settings))

@@ -24,7 +24,7 @@ MIN_EFFECTIVE_N = 5.0  # effective number of rows below which the cumulative res
 MAX_VARIANCE_SHARE = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _CumulativeResidualTest(ViewTest):
     """Base class of the two tests of cumulative residuals, standardized by their null standard error.
 
@@ -77,7 +77,7 @@ class _CumulativeResidualTest(ViewTest):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KS(_CumulativeResidualTest):
     r"""Kolmogorov-Smirnov test of calibration: the largest cumulative residual.
 
@@ -149,7 +149,7 @@ class KS(_CumulativeResidualTest):
         return _describe_segment(s, path, 0, int(np.argmax(np.abs(path))))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ECCE(_CumulativeResidualTest):
     r"""Kuiper-type test of the range of cumulative residuals (ECCE-R).
 

@@ -22,7 +22,7 @@ from trueodds.lenses.view import View
 MAX_TYPE_I_ERROR = 0.06  # type I error of a test at 5 % above which a note is added
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DebiasedL2Test(HasPartition, ViewTest):
     r"""Test of the debiased squared error of bins, standardized by its exact null variance.
 

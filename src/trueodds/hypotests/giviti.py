@@ -30,7 +30,7 @@ MAX_DEGREE = 10  # largest allowed degree
 MIN_EFFECTIVE_N_AND_ERROR_PERCENT = {"likelihood-ratio": (2, 23), "score": (8, 9)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GiViTI(ViewTest):
     r"""GiViTI test: polynomial logistic regression on the predicted log odds with forward selection of the degree.
 

@@ -23,7 +23,7 @@ FORMS = ("auto", "pearson", "exact")
 MIN_EXPECTED_COUNT = 5.0  # expected outcomes below which the chi-square distribution is inaccurate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HosmerLemeshow(ViewTest):
     r"""Hosmer-Lemeshow test of observed against expected outcome counts in groups of predicted risk.
 

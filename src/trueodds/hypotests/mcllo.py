@@ -48,7 +48,7 @@ VARIANCES = ("model", "empirical")
 DEFAULT_PRIOR = 0.5  # default prior probability of calibration
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mcllo(ViewTest):
     r"""Multicategory linear log odds (MCLLO) test of calibration for probability vectors.
 

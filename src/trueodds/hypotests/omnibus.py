@@ -156,7 +156,7 @@ def debiased_rms_error(view: View, node: Array) -> float:
     return float(np.sign(square) * np.sqrt(abs(square)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Omnibus(ViewTest):
     r"""Omnibus test of calibration: level, slope and local errors combined into one p-value.
 

@@ -48,7 +48,7 @@ CLUSTERED_LABELS_TEXT = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ViewTest(HypothesisTest):
     """Base class of tests with one statistic per view; family-wise p-values are Holm's, or joint with redraws.
 

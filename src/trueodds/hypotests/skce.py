@@ -164,7 +164,7 @@ NULL_DESCRIPTIONS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KernelTest(ViewTest):
     r"""Test of the squared kernel calibration error (SKCE) of probability vectors, without bins.
 

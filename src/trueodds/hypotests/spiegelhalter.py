@@ -174,7 +174,7 @@ def _std_and_skewness(view: View, second_moment: Array, third_moment: Array) -> 
     return std, float((w * third_moment).sum() / std / std / std)  # the third power could underflow
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Spiegelhalter(ViewTest):
     r"""Spiegelhalter's z-test of the Brier score against its expected value under calibration.
 
@@ -224,7 +224,7 @@ class Spiegelhalter(ViewTest):
         return score_cells(view, "brier")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Score(ViewTest):
     r"""Z-test of a proper score against its expected value under calibration, for any number of classes.
 

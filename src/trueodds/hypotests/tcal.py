@@ -31,7 +31,7 @@ MAX_SCALES = 32  # length of the array of scales; unused entries are NaN
 MAX_TALLY_HALVINGS = 8  # the fine grid of a tally has 3840 = 2⁸ · 15 cells and can be halved 8 times
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TCal(ViewTest):
     r"""T-Cal: a debiased squared calibration error on 2, 4, 8, … bins, tested jointly.
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from trueodds.api.table_columns import MeasureColumn, SegmentCell
 from trueodds.core.formatting import format_bins, format_count, format_percent_in_text
+from trueodds.core.registry import trait_of_estimator
 from trueodds.core.results import Estimate, is_score
 
 # What each lens examines. With two classes, "canonical" examines one probability and its complement.
@@ -16,12 +17,6 @@ _LENS_DESCRIPTIONS = {
     "classwise": "the probability of each class",
     "canonical": "all predicted probabilities",
     "top-label": "the confidence within each predicted class",
-}
-# What estimators without bins compute, if their names do not say it.
-_ESTIMATOR_DESCRIPTIONS = {
-    "smece": "smooth ECE with automatic bandwidth",
-    "ks": "Kolmogorov–Smirnov distance",
-    "skce": "squared kernel calibration error",
 }
 # Methods whose intervals are extended to contain the estimate.
 _EXTENDED_INTERVALS = ("folded-normal", "residual-norm")
@@ -161,8 +156,8 @@ def _describe_column(column: CaptionColumn) -> str:
     settings = [estimate.settings for estimate in column.estimates.values()]
     if "partition" in settings[0] and not is_score(column.estimator):
         description = f"{_describe_bins(settings)} of {description}"
-    elif column.estimator in _ESTIMATOR_DESCRIPTIONS:
-        description = f"{_ESTIMATOR_DESCRIPTIONS[column.estimator]} of {description}"
+    elif quantity := trait_of_estimator(column.estimator, "quantity"):
+        description = f"{quantity} of {description}"
     if settings[0].get("distance", "tv") != "tv":
         description += f", distance {settings[0]['distance']}"
     aggregates = {"mean": "mean of the classes", "max": "largest value of the classes"}

@@ -226,14 +226,14 @@ class Registry:
         return made
 
 
-def trait_of_estimator(name: str, trait: str) -> bool:
-    """Return a trait of the estimator of this name, such as "is_score"; False for one that is not in the registry.
+def trait_of_estimator(name: str, trait: str) -> Any:
+    """Return a trait of the estimator of this name, such as "is_score"; None for one that is not in the registry.
 
     >>> trait_of_estimator("brier", "is_score"), trait_of_estimator("ece", "is_score")
     (True, False)
     """
     registry = METHOD_FAMILIES["estimator"].load_registry()
-    return name in registry and bool(getattr(registry.load(name), trait))
+    return getattr(registry.load(name), trait) if name in registry else None
 
 
 def dataclass_settings(method: Any) -> tuple[str, ...]:

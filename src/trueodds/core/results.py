@@ -41,7 +41,7 @@ def noise_floor_label(estimator: str) -> str:
 
 def is_score(estimator: str) -> bool:
     """Return whether the value of an estimator in the registry is a score, which is not 0 for a calibrated model."""
-    return trait_of_estimator(estimator, "is_score")
+    return bool(trait_of_estimator(estimator, "is_score"))
 
 
 class Result(JsonObject):

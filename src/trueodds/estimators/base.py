@@ -113,6 +113,7 @@ class Estimator(Settings):
     vanishes_if_calibrated: ClassVar[bool] = True  # whether the true value of every calibrated model is 0
     is_score: ClassVar[bool] = False  # whether texts call it a score, whose value is not 0 for a calibrated model
     is_unbiased: ClassVar[bool] = False  # whether noise adds nothing to the value, so that its floor is no bias
+    quantity: ClassVar[str] = ""  # what captions call it if it has no bins and the name does not say what it measures
     # Words for values below and above the best one, of numbers that do not describe the level of the predictions.
     directions: ClassVar[tuple[str, str] | None] = None
     group_scale: ClassVar[str | None] = None  # "identity" or "log": on which the values of groups are averaged
@@ -296,6 +297,7 @@ class ProperScore(Mean):
     needs_rows: ClassVar[bool] = False
     vanishes_if_calibrated: ClassVar[bool] = False
     is_score: ClassVar[bool] = True
+    has_expectation_of_cells: ClassVar[bool] = False  # whether `expected_if_calibrated` holds for cells of many rows
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""

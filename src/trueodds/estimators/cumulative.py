@@ -104,6 +104,7 @@ class KolmogorovSmirnov(CumulativeError):
     """
 
     name: ClassVar[str] = "ks"
+    quantity: ClassVar[str] = "Kolmogorov–Smirnov distance"
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ class Brier(DecomposableScore):
     """
 
     name: ClassVar[str] = "brier"
+    has_expectation_of_cells: ClassVar[bool] = True
     lower_bound: ClassVar[float] = 0.0
     lens: ClassVar[str | None] = "canonical"
     decompositions: ClassVar[tuple[str, ...]] = ("murphy", "ferro-fricker", "calibration-refinement")

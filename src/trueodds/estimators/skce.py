@@ -291,6 +291,7 @@ class SquaredKernelError(Estimator):
     """
 
     name: ClassVar[str] = "skce"
+    quantity: ClassVar[str] = "squared kernel calibration error"
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
     exemptions: ClassVar[dict[str, str]] = {

@@ -74,6 +74,7 @@ class SmoothError(DistinctScoreError):
     # and where N at a + b is at most a + b, the fixed point is too: smECE(μ + ν) ≤ a + b. So the triangle inequality
     # holds, which is all that the interval uses.
     name: ClassVar[str] = "smece"
+    quantity: ClassVar[str] = "smooth ECE with automatic bandwidth"
     is_bounded_by_mean_gap: ClassVar[bool] = True
     exemptions: ClassVar[dict[str, str]] = {
         "cells": "scores of one cell count as one score, so a tally has its resolution"

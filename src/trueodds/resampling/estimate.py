@@ -230,7 +230,9 @@ def value_from_tally(tally: Tally, estimator: Estimator, lens: Lens, aggregate: 
     return float(estimand.combine_views(estimand.values))
 
 
-def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec) -> Estimate:
+def estimate_score_from_tally(
+    tally: Tally, estimator: ProperScore, lens: Lens, interval_spec: IntervalSpec
+) -> Estimate:
     """Estimate a proper score from the sums of the score in the tally, with the normal interval of a mean.
 
     The noise floor of the Brier score is the mean of p(1 − p) over the rows, summed over the classes or averaged over
@@ -261,11 +263,11 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
             interval = normal_interval(value, sums["standard_error"], interval_spec.level)
     settings = {"interval": "normal", "level": interval_spec.level} if interval else {}
     noise_floor = None
-    if estimator.name == "log_loss" and interval_spec.interval is not None:
+    if interval_spec.interval is not None and not estimator.has_expectation_of_cells:
         notes.append(Note("TN406", "A tally does not store the entropy, so log loss has no noise floor."))
-    if estimator.name == "brier" and interval_spec.interval is not None and tally.kind != "confidence":
+    elif interval_spec.interval is not None and tally.kind != "confidence":
         views = tally.views("positive" if tally.kind == "classes" and tally.k == 2 else "classwise")
-        variances = [float((view.w * view.p - view.sums("wpp")).sum() / view.total) for view in views]
+        variances = [estimator.expected_if_calibrated(view) for view in views]
         noise_floor = float(np.mean(variances) if tally.kind == "multilabel" else np.sum(variances))
     parts = {}
     if getattr(estimator, "decomposition", None):

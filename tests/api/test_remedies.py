@@ -96,7 +96,7 @@ def test_a_rounded_table_is_read_with_the_tolerance_that_the_error_names() -> No
     assert "pass sum_tolerance=0.02;" in refusal.value.fix
     with pytest.raises(InputError) as refusal:
         to.calibrators.Temperature().fit(rounded, Y)
-    assert "divide each row by its sum; if these are logits, pass logits=True" in refusal.value.fix
+    assert "pass each row divided by its sum; if these are logits, pass logits=True" in refusal.value.fix
 
 
 def test_sums_that_are_far_from_1_are_not_taken_for_rounding() -> None:

@@ -115,7 +115,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             preds = make_predictions(y_true, y_prob, weight=sample_weight, group=group, classes=classes)
         except InputError as problem:
             order = "This fit takes (y_prob, y_true): swap the two arguments."
-            raise restate_called_order(_adapt_remedy(problem), order) from None
+            restated = restate_own_arguments(problem, rounded_rows="each row divided by its sum")
+            raise restate_called_order(restated, order) from None
         _check_feature_names(self, y_prob, reset=True)
         self.calibrator_: FittedCalibrator = fit(spec, preds, scale_weights=not are_counts(preds.w))
         self.classes_ = class_names_array(preds.classes)
@@ -313,13 +314,6 @@ class GroupCalibrator(Calibrator):
         """
         q = self.predict_proba(y_prob, group, features)
         return self.classes_[q.argmax(axis=1)]
-
-
-def _adapt_remedy(problem: InputError) -> InputError:
-    """The error of invalid data, with a remedy that refers to the parameters of this estimator."""
-    restated = restate_own_arguments(problem)
-    fix = re.sub(r"pass sum_tolerance=[^;]+(?=;)", "divide each row by its sum", restated.fix)
-    return InputError(restated.code, restated.problem, restated.got, fix)
 
 
 def _classes_from_labels(y: Array, k: int) -> list[Any] | None:

@@ -243,7 +243,7 @@ def number_of_estimate(gate: Gate, estimate: Any) -> tuple[float | None, str]:
     """Return the number that the gate names, of an estimate or of one of its views, and its label."""
     if gate.lens in (None, estimate.lens):
         number, remark = find_part_and_remark(estimate, gate)
-        return number, f"{_format_gate_number_name(gate, estimate.lens)}{remark}"
+        return number, _append_remarks(_format_gate_number_name(gate, estimate.lens), remark)
     if gate.lens in estimate.parts and gate.part == "value":
         return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
     lens_suggestion = suggest_names(str(gate.lens), [estimate.lens, *filter(is_lens, estimate.parts)])
@@ -386,7 +386,7 @@ def _reasons_of_other_groups(gate: Gate, result: GatedResult) -> list[str]:
 
 
 def find_part_and_remark(estimate: Any, gate: Gate) -> tuple[float | None, str]:
-    """Return the part of an estimate that the gate names, and a remark to be appended to its name, "" if it needs none.
+    """Return the part of an estimate that the gate names, and a remark on it, "" if it needs none.
 
     An estimate has a debiased value only near its noise floor. Far above it nothing is subtracted, so the value itself
     is returned, with a remark.
@@ -394,10 +394,10 @@ def find_part_and_remark(estimate: Any, gate: Gate) -> tuple[float | None, str]:
     if gate.part != "debiased" or estimate.debiased is not None:
         return read_number(estimate, ESTIMATE_PATHS, gate), ""
     if make_default_estimator(estimate.estimator).interval == "debiased":
-        return estimate.value, " (debiased by itself)"
+        return estimate.value, "debiased by itself"
     if estimate.noise_floor is None or estimate.value is None or not math.isfinite(estimate.value):
         return None, ""
-    return estimate.value, f" ({NOT_SUBTRACTED_REMARK})"
+    return estimate.value, NOT_SUBTRACTED_REMARK
 
 
 def find_group_number(
@@ -414,7 +414,7 @@ def find_group_number(
     requested = str(gate.group)
     if requested in groups:
         number, remark = find_part_and_remark(groups[requested], gate)
-        return number, f"{gate_text}{remark}"
+        return number, _append_remarks(gate_text, remark)
     if requested != WORST_GROUP:
         for group in unexamined:
             if group["label"] == requested:
@@ -435,8 +435,13 @@ def find_group_number(
         raise gate.not_evaluable_error(
             f"no {gate.part} of {undefined_labels}", "A group that cannot be evaluated does not pass: see the notes."
         )
-    remark = remarks[worst].replace(" (", ", ").removesuffix(")")  # inside the parentheses of the group
-    return defined_numbers[worst], f"{gate_text} ({worst}{remark})"
+    return defined_numbers[worst], _append_remarks(gate_text, worst, remarks[worst])
+
+
+def _append_remarks(name: str, *remarks: str) -> str:
+    """Return a name followed by the remarks that are not empty, in parentheses."""
+    texts = [remark for remark in remarks if remark]
+    return f"{name} ({', '.join(texts)})" if texts else name
 
 
 def _explain_combination(requested: str, labels: Sequence[str]) -> str:

@@ -25,10 +25,13 @@ def predictions_call(argument: str) -> str:
     return f"⟨{_PREDICTIONS_CALL}{argument})⟩"
 
 
-def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> InputError:
+def restate_own_arguments(
+    problem: InputError, logits: str = "logits=True", rounded_rows: str | None = None
+) -> InputError:
     """Return the same error with the remedy for a function that has the arguments of `Predictions` itself.
 
-    `logits` is the argument by which that function reads logits, instead of `Predictions.from_logits`.
+    `logits` is the argument by which that function reads logits, instead of `Predictions.from_logits`, and
+    `rounded_rows` what to pass for rounded probabilities if it has no `sum_tolerance`.
 
     >>> error = InputError("TO104", "Wrong sums.", fix=f"Pass {predictions_call('sum_tolerance=0.02')}.")
     >>> restate_own_arguments(error).fix
@@ -38,8 +41,10 @@ def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> I
     def own_argument(code: str) -> str:
         if f"⟨{code}⟩" == LOGITS_REMEDY:
             return f"pass ⟨{logits}⟩"
-        is_call = code.startswith(_PREDICTIONS_CALL)
-        return f"⟨{code.removeprefix(_PREDICTIONS_CALL)[:-1].replace('[…]', '')}⟩" if is_call else f"⟨{code}⟩"
+        if not code.startswith(_PREDICTIONS_CALL):
+            return f"⟨{code}⟩"
+        argument = code.removeprefix(_PREDICTIONS_CALL)[:-1].replace("[…]", "")
+        return rounded_rows if rounded_rows and argument.startswith("sum_tolerance=") else f"⟨{argument}⟩"
 
     return InputError(problem.code, problem.problem, problem.got, spell(problem.fix, own_argument))
 

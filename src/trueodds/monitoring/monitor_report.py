@@ -258,21 +258,32 @@ class MonitorReport(Result):
         str
             A line for each.
         """
-        lines = [self._alarm_text()]
-        if self.alarm:
-            lines += [text for text in (self._cause_text(), self._onset_text()) if text]
-        if self.error is not None:
-            lines.append(self._error_text(self.error))
-        if self.status.open:
-            lines.append(self._open_text())
-        if self.drift is not None:
-            lines.append(_drift_text(self.drift))
+        lines = []
         if self.alarm:
             lines.append(f"Advice: {self.advice.text}")
             if self.advice.fit:
                 lines += [f"  {self.advice.fit}", f"  {self.advice.confirm}"]
         lines += [f"Guarantee: {self.assumptions[0]}", *(f"  {text}" for text in self.assumptions[1:])]
-        return to_printable_lines(lines)
+        return "\n".join([*self.sentences(), *map(to_printable, lines)])
+
+    def sentences(self) -> list[str]:
+        """Describe the alarm, its cause, the onset, the error, the open cohorts, and the drift of the predictions.
+
+        Returns
+        -------
+        list of str
+            The lines of `describe` before the advice.
+        """
+        texts = [self._alarm_text()]
+        if self.alarm:
+            texts += [text for text in (self._cause_text(), self._onset_text()) if text]
+        if self.error is not None:
+            texts.append(self._error_text(self.error))
+        if self.status.open:
+            texts.append(self._open_text())
+        if self.drift is not None:
+            texts.append(_drift_text(self.drift))
+        return [to_printable(text) for text in texts]
 
     def _alarm_text(self) -> str:
         status = self.status
@@ -365,11 +376,6 @@ def _drift_text(drift: PredictionDrift) -> str:
         f"Predictions: mean {format_rate(drift.mean_now)}, in the first cohorts {format_rate(drift.mean_before)};"
         f" {format_share(drift.distance)} of the rows moved to other scores. This is no error by itself."
     )
-
-
-def to_printable_lines(lines: list[str]) -> str:
-    """Return lines in which names from the data are printable."""
-    return "\n".join(to_printable(line) for line in lines)
 
 
 def total_variation(before: np.ndarray, now: np.ndarray) -> float:

@@ -32,20 +32,20 @@ def monitor_page(report: MonitorReport, path: str | os.PathLike[str] | None = No
     >>> monitor_page(to.Monitor().report()).startswith("<!doctype html>")
     True
     """
-    lines = [line for line in report.describe().split("\n") if not line.startswith((" ", "Advice:", "Guarantee:"))]
+    first, *others = report.sentences()
     state = "alarm" if report.alarm else "no alarm" if report.status.judged else "nothing judged yet"
     picture = None
     if report.cohorts:
         diagram = report.draw().present(title=False, figsize=PICTURE_SIZE)
-        alt = to_printable(f"Cohorts over time. {lines[0]}")
+        alt = to_printable(f"Cohorts over time. {first}")
         picture = Picture(source=svg_data_uri(diagram.svg()), alt=alt)
     advice = report.advice
     text = render_page(
         "monitor_page.html.jinja",
         state=state,
         role={"alarm": "bad", "no alarm": "good"}.get(state, "plain"),
-        sentence=lines[0],
-        details=lines[1:],
+        sentence=first,
+        details=others,
         picture=picture,
         caption="Observed divided by expected events of each cohort, the evidence, and the rows, over time.",
         facts=_facts(report),

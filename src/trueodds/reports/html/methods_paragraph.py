@@ -15,7 +15,6 @@ from trueodds.reports.audit_sections import HOLM, NOT_ATTEMPTED, AuditMeasure
 from trueodds.reports.provenance import version_rows
 from trueodds.reports.text.formatting import describe_lens
 from trueodds.reports.text.result_tables import standard_measure_label
-from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT
 
 # The methods of confidence intervals in words, and the paper that the text cites for each.
 _INTERVAL_NAMES = {
@@ -203,10 +202,9 @@ def _describe_tests(audit: AuditResult, keys: dict[str, None]) -> list[str]:
 
 def _describe_null(audit: AuditResult, keys: dict[str, None]) -> str:
     """Return how the null distribution was drawn, as the tests themselves state it."""
-    null = audit.tests[-1].null.partition(Omnibus.joint_null)[0]
-    if not null or null.startswith(DRAWN_LABELS_TEXT):
+    if audit.data.clusters is None and not audit.data.votes:
         return f"labels drawn from the predicted probabilities {_cited(keys, 'brocker2007')}"
-    return null
+    return audit.tests[-1].null.removesuffix(Omnibus.joint_null)
 
 
 def _describe_standard_measures(audit: AuditResult, keys: dict[str, None]) -> list[str]:

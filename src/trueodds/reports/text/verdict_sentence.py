@@ -128,8 +128,9 @@ def _calibration_sentence(audit: AuditResult) -> str:
     )
     doubts = "" if audit.verdict.rejected else _describe_doubts(audit)
     if data.means is None:
-        classes = _describe_miscalibrated_classes(audit, "label", "labels") if state == "miscalibrated" else ""
-        return f"{word}: {error}, averaged over the labels{classes}{doubts}."
+        labels = _describe_miscalibrated_classes(audit, "label", "labels") if state == "miscalibrated" else ""
+        part = f"; miscalibrated for {labels}" if labels else ""
+        return f"{word}: {error}, averaged over the labels{part}{doubts}."
     means = _describe_means(data)
     if state == "reversed":
         return f"{word}{_format_measure(audit, 'calibration_slope')}: {_describe_reversal(data)}."
@@ -138,7 +139,7 @@ def _calibration_sentence(audit: AuditResult) -> str:
     if state != "miscalibrated" or not audit.verdict.is_test_significant:
         return f"{word}: {means}{doubts}."
     if not audit.is_default_error_established:
-        return f"{word}: {means}{_describe_miscalibrated_part(audit)}."
+        return f"{word}: {means}; {_describe_miscalibrated_part(audit, 'miscalibrated ')}."
     part = _describe_example(audit)
     return f"{word}: {f'{part}; overall, ' if part else ''}{means}, {error}."
 
@@ -164,8 +165,7 @@ def _shorter_calibration_sentences(audit: AuditResult) -> list[_Wording]:
             for n in range(len(doubts), 0, -1)
         ]
     if not audit.is_default_error_established:
-        part = _describe_miscalibrated_part(audit).removeprefix("; ").removeprefix("miscalibrated ")
-        return [_Wording(f"{word}: {part}.", means)]
+        return [_Wording(f"{word}: {_describe_miscalibrated_part(audit)}.", means)]
     example = _describe_example(audit)
     if not example:
         return []
@@ -314,17 +314,20 @@ def _describe_example(audit: AuditResult) -> str:
     return describe_bin(largest_deviation(read_bins(bins), center, sign), audit.data)
 
 
-def _describe_miscalibrated_part(audit: AuditResult) -> str:
-    """Return a clause on the miscalibrated groups or classes, if the error of the default lens is not established."""
+def _describe_miscalibrated_part(audit: AuditResult, state: str = "") -> str:
+    """Return a clause on the miscalibrated groups or classes, if the error of the default lens is not established.
+
+    `state` is the word before the group or the classes, unless the sentence begins with it.
+    """
     if worst := audit.established_worst_group:
-        return f"; miscalibrated in group {worst.label} (expected calibration error {format_error(worst.error)})"
+        return f"{state}in group {worst.label} (expected calibration error {format_error(worst.error)})"
     if count := _count_miscalibrated_groups(audit):
-        return f"; {count}"
+        return count
     if classes := _describe_miscalibrated_classes(audit, "class", "classes"):
-        return classes
+        return f"{state}for {classes}"
     if not audit.is_default_test_significant:
-        return "; other tests of the family reject calibration"
-    return "; calibration is rejected although the expected calibration error does not exceed its noise floor"
+        return "other tests of the family reject calibration"
+    return "calibration is rejected although the expected calibration error does not exceed its noise floor"
 
 
 def _count_miscalibrated_groups(audit: AuditResult) -> str:
@@ -340,9 +343,9 @@ def _count_miscalibrated_groups(audit: AuditResult) -> str:
 
 
 def _describe_miscalibrated_classes(audit: AuditResult, unit: str, units: str) -> str:
-    """Return a clause on the classes or labels for which calibration is rejected: their number, and the largest error.
+    """Return the classes or labels for which calibration is rejected: their number, and the one of the largest error.
 
-    The errors are those of the table of classes.
+    It is empty if there are none. The errors are those of the table of classes.
     """
     views, n_tested = audit.rejected_classes, len(audit.class_tests)
     if not views:
@@ -354,7 +357,7 @@ def _describe_miscalibrated_classes(audit: AuditResult, unit: str, units: str) -
     if len(views) > 1:
         count = f"all {n_tested:,}" if len(views) == n_tested else f"{len(views):,} of {n_tested:,}"
         text = f"{count} {units}, most for {text}"
-    return f"; miscalibrated for {text}"
+    return text
 
 
 def _describe_groups(audit: AuditResult) -> str:

@@ -36,6 +36,8 @@ from trueodds.resampling.pvalues import exact_pvalues, pvalue
 from trueodds.resampling.tally_estimand import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally
 
+ALL_LABELINGS_TEXT = "every labeling has its predicted probability, with independent rows"
+
 
 @dataclass(frozen=True)
 class Consistency(HypothesisTest):
@@ -132,11 +134,13 @@ class Consistency(HypothesisTest):
         settings = self._settings_used(statistic, estimands)
         if self.redraw == "all":
             settings.pop("resamples")
-            return exact_verdict(preds, estimands, settings)
+            return _verdict_from_labelings(preds, estimands, settings)
         if self.redraw == "labels" and can_draw_by_bin(preds, estimands):
             settings["drawn"] = "bins"
         draws = draw_null_statistics(preds, estimands, self.redraw, self.resamples, rng, progress)
-        return verdict_from_rows(preds, estimands, draws, null_description(preds, self.redraw), settings, notes)
+        return _verdict_from_null_distributions(
+            preds, estimands, draws, null_description(preds, self.redraw), settings, notes
+        )
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """Test the cells of a tally; lenses are drawn independently, so the family-wise p is Holm's."""
@@ -152,7 +156,7 @@ class Consistency(HypothesisTest):
         draws_and_jointness = [tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
         notes = [note for estimand in estimands for note in tally_notes(tally, estimand)]
         notes.append(Note("TN403", CELL_DRAWS_TEXT))
-        return verdict_from_draws(
+        return _verdict_from_draws(
             estimands,
             [draws for draws, _ in draws_and_jointness],
             SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT,
@@ -187,13 +191,10 @@ class Consistency(HypothesisTest):
         settings = {"statistic": statistic.name, "redraw": self.redraw, "resamples": self.resamples}
         if any(len(estimand.views) > 1 for estimand in estimands):
             settings["aggregate"] = self.aggregate or estimands[0].lens.aggregate
-        return settings | statistic_settings(statistic, estimands)
+        return settings | _settings_of_statistic(statistic, estimands)
 
 
-ALL_LABELINGS = "every labeling has its predicted probability, with independent rows"
-
-
-def statistic_settings(statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
+def _settings_of_statistic(statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
     """Settings of the statistic that are equal for all views of all lenses.
 
     The numbers of bins differ between views, and the default partition between binary and joint views.
@@ -222,7 +223,7 @@ class LensResult:
     parts: dict[str, dict[str, float]]  # results by view; empty for a single view
 
 
-def verdict_from_rows(
+def _verdict_from_null_distributions(
     preds: Predictions,
     estimands: Sequence[Estimand],
     draws_by_null: Sequence[Sequence[Array]],
@@ -237,7 +238,7 @@ def verdict_from_rows(
     edge_notes = [note for estimand in estimands for note in notes_on_edges(preds, estimand)]
     is_joint, notes = preds.kind != "multilabel", [*notes, *independence_notes(preds), *edge_notes]
     verdicts = [
-        verdict_from_draws(
+        _verdict_from_draws(
             estimands,
             draws,
             null,
@@ -267,7 +268,7 @@ def _take_larger_pvalues(first: Verdict, second: Verdict) -> Verdict:
     )
 
 
-def verdict_from_draws(
+def _verdict_from_draws(
     estimands: Sequence[Estimand],
     draws: Sequence[Array],
     null: str,
@@ -297,21 +298,21 @@ def verdict_from_draws(
     notes += insufficient_draws_notes(n_claims, draws[0].shape[1])
     if len(estimands) == 1:
         min_lens_pvalue = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
-        return build_verdict(estimands, lens_results, lens_results[0].pvalue, min_lens_pvalue, null, settings, notes)
-    pvalue_of_family = min(holm([result.pvalue for result in lens_results]))
+        return _build_verdict(estimands, lens_results, lens_results[0].pvalue, min_lens_pvalue, null, settings, notes)
+    family_p = min(holm([result.pvalue for result in lens_results]))
     if joint_lenses:
         # Every view of every lens is a hypothesis of the family, so one miscalibrated class is not averaged out.
         observed = np.concatenate([result.losses for result in lens_results])
-        pvalue_of_family = family_pvalue(observed, np.concatenate([result.loss_draws for result in lens_results]))
+        family_p = family_pvalue(observed, np.concatenate([result.loss_draws for result in lens_results]))
     else:
         min_pvalue = min(1.0, min_pvalue * sum(len(estimand.views) for estimand in estimands))
-    return build_verdict(estimands, lens_results, pvalue_of_family, min_pvalue, null, settings, notes)
+    return _build_verdict(estimands, lens_results, family_p, min_pvalue, null, settings, notes)
 
 
-def build_verdict(
+def _build_verdict(
     estimands: Sequence[Estimand],
     lens_results: Sequence[LensResult],
-    pvalue: float,
+    p: float,
     min_pvalue: float | None,
     null: str,
     settings: dict[str, Any],
@@ -321,7 +322,7 @@ def build_verdict(
     strongest = lens_results[int(np.argmin([np.nan_to_num(result.pvalue, nan=1.0) for result in lens_results]))]
     lens, family_p, parts = str(estimands[0].lens), strongest.family_pvalue, strongest.parts
     if len(estimands) > 1:
-        lens, family_p = "family", pvalue
+        lens, family_p = "family", p
         parts = _parts(
             [str(estimand.lens) for estimand in estimands],
             [result.statistic for result in lens_results],
@@ -332,7 +333,7 @@ def build_verdict(
         test="consistency",
         lens=lens,
         statistic=strongest.statistic,
-        pvalue=pvalue,
+        pvalue=p,
         n=estimands[0].n_rows,
         null=null,
         min_pvalue=min_pvalue,
@@ -356,42 +357,40 @@ def _parts(
     }
 
 
-def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
+def _verdict_from_labelings(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
     """Verdict from the statistics of all possible labelings: the p-value is exact and has no lower limit."""
     labelings = AllLabelings(preds)
     values, probabilities = evaluate(estimands, labelings), labelings.probabilities
     lens_results = [
-        _exact_lens_result(estimand, estimand_values, probabilities)
+        _lens_result_from_labelings(estimand, estimand_values, probabilities)
         for estimand, estimand_values in zip(estimands, values, strict=True)
     ]
     observed = np.concatenate([result.losses for result in lens_results])
     all_values = np.concatenate([result.loss_draws for result in lens_results])
-    _, joint_pvalue = exact_pvalues(observed, all_values, probabilities)
-    overall_pvalue = lens_results[0].pvalue if len(lens_results) == 1 else joint_pvalue
-    return build_verdict(
-        estimands, lens_results, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds)
-    )
+    _, family_p = exact_pvalues(observed, all_values, probabilities)
+    p = lens_results[0].pvalue if len(lens_results) == 1 else family_p
+    return _build_verdict(estimands, lens_results, p, None, ALL_LABELINGS_TEXT, settings, independence_notes(preds))
 
 
-def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) -> LensResult:
+def _lens_result_from_labelings(estimand: Estimand, values: Array, probabilities: Array) -> LensResult:
     """Exact test result of one lens from the statistics of all labelings (views, L) and their probabilities (L,)."""
     observed_values, as_loss = estimand.values, estimand.estimator.as_loss
     null_mean = float(estimand.combine_views(values) @ probabilities)
-    (overall_pvalue,), _ = exact_pvalues(
+    (lens_p,), _ = exact_pvalues(
         np.array([estimand.combine_views(as_loss(observed_values))]),
         estimand.combine_views(as_loss(values))[None],
         probabilities,
     )
-    view_pvalues, joint_pvalue = exact_pvalues(as_loss(observed_values), as_loss(values), probabilities)
+    view_pvalues, family_p = exact_pvalues(as_loss(observed_values), as_loss(values), probabilities)
     has_one_view, names = len(estimand.views) == 1, [view.name for view in estimand.views]
     null_means = [float(view_values @ probabilities) for view_values in values]
     return LensResult(
         statistic=float(estimand.combine_views(observed_values)),
-        pvalue=overall_pvalue,
+        pvalue=lens_p,
         null_mean=null_mean,
         losses=as_loss(observed_values),
         loss_draws=as_loss(values),
-        family_pvalue=None if has_one_view else joint_pvalue,
+        family_pvalue=None if has_one_view else family_p,
         parts={} if has_one_view else _parts(names, observed_values, view_pvalues, null_means),
     )
 
@@ -403,10 +402,10 @@ def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> 
     """
     observed_values = estimand.values
     losses, loss_draws = estimand.estimator.as_loss(observed_values), estimand.estimator.as_loss(draws)
-    combined_pvalue = pvalue(float(estimand.combine_views(losses)), estimand.combine_views(loss_draws))
+    lens_p = pvalue(float(estimand.combine_views(losses)), estimand.combine_views(loss_draws))
     result = LensResult(
         statistic=float(estimand.combine_views(observed_values)),
-        pvalue=combined_pvalue,
+        pvalue=lens_p,
         null_mean=float(estimand.combine_views(draws).mean()),
         losses=losses,
         loss_draws=loss_draws,
@@ -421,4 +420,4 @@ def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> 
     family_p = family_pvalue(losses, loss_draws) if joint else min(holm(view_pvalues))
     # The labels of a multilabel row may be dependent, but their draws are not. The null distribution of a sum over
     # labels is therefore unknown, and the p-value of the lens is that of the family of its views.
-    return replace(result, pvalue=combined_pvalue if joint else family_p, family_pvalue=family_p, parts=parts)
+    return replace(result, pvalue=lens_p if joint else family_p, family_pvalue=family_p, parts=parts)

@@ -25,11 +25,11 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import is_significant
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe
 from trueodds.diagrams.table_columns import Columns, rows_to_columns
+from trueodds.hypotests.bins import CountTails, VectorTails
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Groups, class_number
 from trueodds.lenses.ranked import TopK
 from trueodds.lenses.view import View
-from trueodds.resampling.bin_tails import CountTails, VectorTails
 from trueodds.tallies.tally import Tally, lens_views
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from tests import reference
+from trueodds.hypotests.bins import CountTails, VectorTails
 from trueodds.lenses.view import View
-from trueodds.resampling.bin_tails import CountTails, VectorTails
 from trueodds.resampling.poisson_binomial import poisson_binomial_pmf
 
 

@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 import click
 
-from trueodds import __version__
 from trueodds.cli import output
 from trueodds.cli.answers import answers
 from trueodds.cli.audit import audit
@@ -108,8 +107,28 @@ def _replace_unencodable_characters() -> None:
             stream.reconfigure(errors="trueodds")
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    if not is_given or ctx.resilient_parsing:
+        return
+    from trueodds.core.versions import program_versions, version_rows
+
+    versions = program_versions()
+    commit = versions.pop("commit", None)
+    origin = "" if commit is None else f" (commit {commit[:10]})"
+    first, *others = (" ".join(row) for row in version_rows(versions))
+    output.print_text(f"{first}{origin}\n{', '.join(others)}")
+    ctx.exit()
+
+
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="trueodds")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the versions of trueodds and of what it computes with, and exit.",
+)
 def main() -> None:
     """Measure, test and fix the calibration of a classifier's probabilities.
 

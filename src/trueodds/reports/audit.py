@@ -26,6 +26,7 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.progress import Progress, report_in_rows, report_progress
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Resamples, check
+from trueodds.core.versions import program_versions
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.hypotests.multiple_testing import check_draws
@@ -47,7 +48,7 @@ from trueodds.reports.family_wise_test import (
     recalibration_alpha,
 )
 from trueodds.reports.page_curves import PageCells
-from trueodds.reports.provenance import data_notes, describe_data, program_versions
+from trueodds.reports.provenance import data_notes, describe_data
 from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.text.verdict_sentence import judge
 from trueodds.reports.vote_comparison import compare_with_votes

@@ -14,9 +14,10 @@ from trueodds.api.measure import measure
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, describe
 from trueodds.core.results import Estimate, is_score
+from trueodds.core.versions import program_versions
 from trueodds.data.predictions import Predictions
 from trueodds.io.models import is_pair
-from trueodds.reports.provenance import fingerprint_rows, program_versions
+from trueodds.reports.provenance import fingerprint_rows
 from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
 from trueodds.tallies.tally import Tally
 

@@ -12,13 +12,13 @@ from trueodds.core import json_files
 from trueodds.core.formatting import format_number, format_percent_in_text, format_rate, format_share, with_minus_signs
 from trueodds.core.printable import printable_tree, to_printable
 from trueodds.core.table import Column, Table
+from trueodds.core.versions import program_versions, version_rows
 from trueodds.diagrams._style.formatting import capitalize_first
 from trueodds.diagrams.monitor import view_of_cohorts
 from trueodds.monitoring.cohorts import format_horizon
 from trueodds.monitoring.monitor_report import MAIN_VIEWS, CohortRow, MonitorReport, format_e_value
 from trueodds.reports.html.figures import Picture, svg_data_uri
 from trueodds.reports.html.rendering import render_page
-from trueodds.reports.provenance import program_versions, version_rows
 
 MIN_SHARE = 0.001  # share of the evidence below which a part is not listed
 PICTURE_SIZE = 4.4, 4.8  # inches, so that its letters are legible on a telephone

@@ -1,17 +1,14 @@
-"""Describe what an audit was computed from: the data, a fingerprint of their rows, and the versions of the programs."""
+"""Describe what an audit was computed from: the data and a fingerprint of their rows."""
 
 from __future__ import annotations
 
 import json
-import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
-import scipy
 
-import trueodds
 from trueodds.core.errors import Note
 from trueodds.data.log_probabilities import exact_zeros
 from trueodds.data.plausibility import plausibility_notes
@@ -176,25 +173,3 @@ def _iterate_blocks(values: np.ndarray | None) -> Iterator[np.ndarray]:
     rows_per_block = max(1, _VALUES_PER_BLOCK // (values.size // len(values)))
     for start in range(0, len(values), rows_per_block):
         yield values[start : start + rows_per_block]
-
-
-_PROGRAM_NAMES = {"trueodds": "trueodds", "python": "Python", "numpy": "NumPy", "scipy": "SciPy"}
-
-
-def version_rows(versions: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the name of each program, as it is written in prose, and its version.
-
-    >>> version_rows({"python": "3.13.1", "trueodds": "0.1.0"})
-    [('Python', '3.13.1'), ('trueodds', '0.1.0')]
-    """
-    return [(_PROGRAM_NAMES.get(name, name), version) for name, version in versions.items()]
-
-
-def program_versions() -> dict[str, str]:
-    """Return the versions of trueodds, Python, NumPy and SciPy that computed a result."""
-    return {
-        "trueodds": trueodds.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-    }

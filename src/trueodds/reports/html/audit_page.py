@@ -11,6 +11,7 @@ from trueodds.core.notebook_html import details_html, frame_html, notes_html, pa
 from trueodds.core.printable import printable_tree
 from trueodds.core.table import Column, Table, format_html_table
 from trueodds.core.text_direction import isolate_tree
+from trueodds.core.versions import version_rows
 from trueodds.diagrams.base import Diagram
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import AuditData
@@ -18,7 +19,6 @@ from trueodds.reports.html import figures
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.html.rendering import Cover, css_percent, render_page
 from trueodds.reports.page_curves import PageCells
-from trueodds.reports.provenance import version_rows
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
 from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
 from trueodds.reports.text.formatting import describe_size

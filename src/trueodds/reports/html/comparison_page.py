@@ -19,11 +19,11 @@ from trueodds.core.formatting import (
 from trueodds.core.printable import printable_tree
 from trueodds.core.table import Column, Table
 from trueodds.core.text_direction import isolate_tree
+from trueodds.core.versions import version_rows
 from trueodds.reports.audit_sections import AuditDiagram, AuditInterval, AuditMeasure, Section
 from trueodds.reports.html.figures import Picture, axis_names, bar_level
 from trueodds.reports.html.reliability_svg import reliability_svg, select_bins, upper_limit
 from trueodds.reports.html.rendering import render_page
-from trueodds.reports.provenance import version_rows
 from trueodds.reports.text.diagram_tables import diagram_table
 from trueodds.reports.text.formatting import format_settings, interval_heading
 from trueodds.reports.text.result_tables import ErrorMark, error_bars

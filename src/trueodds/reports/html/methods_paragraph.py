@@ -7,12 +7,12 @@ from typing import NamedTuple
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.confirm_gain import GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, TRAINING_ROWS
 from trueodds.core.formatting import format_count, format_number, format_percent_in_text
+from trueodds.core.versions import version_rows
 from trueodds.diagrams._style.formatting import capitalize_first
 from trueodds.estimators._smoothing.local_regression import SMOOTHERS
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import HOLM, NOT_ATTEMPTED, AuditMeasure
-from trueodds.reports.provenance import version_rows
 from trueodds.reports.text.formatting import describe_lens
 from trueodds.reports.text.result_tables import standard_measure_label
 

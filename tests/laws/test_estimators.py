@@ -200,6 +200,7 @@ def test_every_estimator_is_tested_and_exemptions_name_an_invariance_and_a_reaso
     assert ece.lenses == LENSES
 
 
+@pytest.mark.claim("docs/evidence.md", "The order of the rows is irrelevant.", "laws: the order of rows")
 @under("row order")
 @LAWFUL
 @given(problem=problems(), which=WHICH)
@@ -211,6 +212,7 @@ def test_row_order_is_irrelevant(case: Case, problem: Problem, which: int) -> No
     )
 
 
+@pytest.mark.claim("docs/evidence.md", "A weight of two is two rows.", "laws: a weight of two")
 @under("weight two", without=COUNTS_BINS)
 @LAWFUL
 @given(problem=problems(weights="whole"), which=WHICH)
@@ -260,6 +262,7 @@ def test_one_hot_votes_are_hard_labels(case: Case, problem: Problem, votes: int,
     agree(case, one_of(case.lenses, which), hard, voted)
 
 
+@pytest.mark.claim("docs/evidence.md", "Names and order of the classes are irrelevant.", "laws: names and order")
 @under("class order")
 @LAWFUL
 @given(problem=problems(), order=st.permutations(range(3)), which=WHICH)

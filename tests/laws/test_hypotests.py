@@ -51,6 +51,7 @@ def near(a, b):
     return a == pytest.approx(b, rel=1e-8, abs=1e-10, nan_ok=True)
 
 
+@pytest.mark.claim("docs/evidence.md", "The order of the rows is irrelevant.", "laws: the order of rows")
 @pytest.mark.parametrize(("name", "lens"), ORDERLESS)
 def test_row_order_does_not_move_the_statistic(name, lens):
     y, P, w = three_classes()

@@ -44,6 +44,11 @@ def with_marks(form):
     return pytest.param(form, id=f"{form.label} {form.null}", marks=marks)
 
 
+@pytest.mark.claim(
+    "docs/level.md",
+    "A test at the 5 % level should reject a calibrated model in at most 5 % of data sets.",
+    "level",
+)
 @pytest.mark.parametrize("form", [with_marks(form) for form in FORMS])
 def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
     rejected = tested_sets = 0

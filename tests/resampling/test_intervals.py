@@ -271,6 +271,11 @@ def test_settings_of_an_interval_are_checked(settings):
         IntervalSpec(**settings)
 
 
+@pytest.mark.claim(
+    "docs/evidence.md",
+    "Intervals of 95 % contain the true value in at least 90 % of data sets.",
+    "coverage",
+)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings", "slope"),

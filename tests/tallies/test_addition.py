@@ -34,6 +34,7 @@ def test_adding_is_associative_commutative_and_pure(a, b, c):
             np.testing.assert_array_equal(array, now[key])
 
 
+@pytest.mark.claim("docs/evidence.md", "Merged tallies are the tally of all rows.", "laws: merged tallies")
 @settings(max_examples=30)
 @given(decimal(), st.randoms(use_true_random=False))
 def test_any_batching_and_any_order_of_rows_is_one_pass(preds, random):

@@ -33,8 +33,8 @@ RENAMED = {
 CHAPTERS = {
     "guide": (
         "estimators", "tests", "calibrators", "fixes", "diagrams", "gallery", "tables", "groups", "answers", "people",
-        "pixels", "torch", "engines", "level", "speed", "scaling", "compatibility", "contributing", "how_it_works",
-        "plan", "changelog",
+        "pixels", "torch", "engines", "level", "evidence", "speed", "scaling", "compatibility", "contributing",
+        "how_it_works", "plan", "changelog",
     ),
     "studies": ("studies/*",),
     "codes": ("codes/*",),

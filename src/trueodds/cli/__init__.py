@@ -22,6 +22,7 @@ from trueodds.cli.measure_and_test import expect, measure, power, test, threshol
 from trueodds.cli.monitor import monitor
 from trueodds.cli.options import refuse_repeated_options
 from trueodds.cli.recalibration import apply, fit
+from trueodds.cli.selftest import selftest
 from trueodds.cli.study import study
 from trueodds.cli.table import table
 from trueodds.cli.tally import merge, tally
@@ -164,6 +165,7 @@ for _command in (
     judge,
     monitor,
     study,
+    selftest,
     list_names,
     explain,
 ):

@@ -1,0 +1,82 @@
+"""One check of the self-test: what was compared, with which result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trueodds.core.errors import InputError
+from trueodds.core.json_files import JsonObject
+
+PASSED, FAILED, NOT_CHECKED = "passed", "failed", "not checked"
+# The sections in the order in which they run, and what each compares.
+SECTIONS = {
+    "installation": "files, packages, threads and processor of this machine",
+    "reference numbers": "values of independent programs, stored with their source",
+    "level": "how often tests reject calibrated predictions, by simulation",
+    "coverage": "how often intervals contain the true value, by simulation",
+    "laws": "what must hold for any rows: merging, order, weights and names",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check(JsonObject):
+    """One check.
+
+    Attributes
+    ----------
+    section : str
+        The section of the self-test.
+    name : str
+        What is checked.
+    status : {"passed", "failed", "not checked"}
+        The result. Only ``"passed"`` was compared and found right.
+    detail : str
+        The numbers that were compared, or why nothing was.
+    source : str
+        The program that the expected value comes from; empty if it follows from a law.
+    methods : tuple of str
+        The methods that are checked, such as ``"estimators:ece"``.
+    """
+
+    section: str
+    name: str
+    status: str
+    detail: str
+    source: str = ""
+    methods: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the comparison was made and came out wrong."""
+        return self.status == FAILED
+
+
+def largest_deviation(values: Sequence[float], expected: Sequence[float], rtol: float, atol: float) -> float:
+    """Return the largest deviation as a multiple of what is tolerated; infinite for a missing or undefined value.
+
+    >>> largest_deviation([1.0, 2.0], [1.0, 2.2], rtol=0.1, atol=0.0)
+    0.9090909090909098
+    """
+    if len(values) != len(expected):
+        return math.inf
+    deviations = [
+        0.0 if value == target else abs(value - target) / (atol + rtol * abs(target)) if rtol or atol else math.inf
+        for value, target in zip(values, expected, strict=True)
+    ]
+    return max((math.inf if math.isnan(deviation) else deviation for deviation in deviations), default=math.inf)
+
+
+def describe_error(problem: Exception) -> str:
+    """Return the type and the text of an error as the detail of a failed check.
+
+    >>> describe_error(ValueError("no rows"))
+    'ValueError: no rows'
+    """
+    return str(problem) if isinstance(problem, InputError) else f"{type(problem).__name__}: {problem}"
+
+
+def count(checks: Iterable[Check], status: str) -> int:
+    """Return the number of checks with this result."""
+    return sum(check.status == status for check in checks)

@@ -78,7 +78,8 @@ def _check_files(installed: Distribution | None) -> Check:
     if installed is None:
         detail = f"no RECORD lists the files of {Path(trueodds.__file__).parent}: a clone or an editable installation"
         return Check(SECTION, name, NOT_CHECKED, detail)
-    recorded = {str(file): file for file in installed.files or () if file.hash is not None}
+    folder = Path(str(installed.locate_file("trueodds")))
+    recorded = {file.as_posix(): file for file in installed.files or () if file.hash is not None}
     package = [path for path in recorded if path.startswith("trueodds/")]
     problems = []
     for path in package:
@@ -92,7 +93,6 @@ def _check_files(installed: Distribution | None) -> Check:
             problems.append(f"{path} has no SHA-256 hash")
         elif digest != file.hash.value:
             problems.append(f"{path} was changed")
-    folder = Path(trueodds.__file__).parent
     unknown = {f"trueodds/{path.relative_to(folder).as_posix()}" for path in folder.rglob("*.py")} - set(package)
     problems += [f"{path} does not belong to the package" for path in sorted(unknown)]
     if problems:

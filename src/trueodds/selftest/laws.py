@@ -68,7 +68,8 @@ def _check_law(name: str, law: Law, preds: Predictions) -> Check:
     try:
         for family, method, values, expected in law(preds):
             methods.append(f"{family}:{method}")
-            deviation = 0.0 if values == expected else largest_deviation(values, expected, RTOL, ATOL)
+            is_same = np.array_equal(values, expected, equal_nan=True)  # both may be undefined
+            deviation = 0.0 if is_same else largest_deviation(values, expected, RTOL, ATOL)
             worst = max(worst, deviation)
             if deviation > 1:
                 wrong.append(f"{method} is {values[0]:.12g} instead of {expected[0]:.12g}")
@@ -121,7 +122,8 @@ def _pairs(
 def _permuted_rows(preds: Predictions) -> Iterator[Comparison]:
     permuted = preds[np.random.default_rng(0).permutation(preds.n)]
     yield from _pairs("estimators", ESTIMATORS, lambda n: _measured(preds, n), lambda n: _measured(permuted, n))
-    yield from _pairs("tests", TESTS, lambda n: _tested(preds, n), lambda n: _tested(permuted, n))
+    if preds.votes is None:  # of several votes, a test draws one for each row, in the order of the rows
+        yield from _pairs("tests", TESTS, lambda n: _tested(preds, n), lambda n: _tested(permuted, n))
     points = preds.P[:20]
     yield from _pairs(
         "calibrators",
@@ -133,15 +135,18 @@ def _permuted_rows(preds: Predictions) -> Iterator[Comparison]:
 
 def _copied_rows(preds: Predictions) -> Iterator[Comparison]:
     """Compare rows of which each third is there twice with the rows of which each third has the weight 2."""
-    if preds.weight is not None:
+    if preds.weight is not None or preds.kind != "classes":
         return
     weight = np.where(np.arange(preds.n) % 3 == 0, 2.0, 1.0)
     copies = preds[np.repeat(np.arange(preds.n), weight.astype(int))]
-    weighted = _with_arrays(preds, weight=weight)
+    outcomes = preds.votes if preds.y is None else preds.y
+    weighted = Predictions(outcomes, preds.p, classes=list(preds.classes), weight=weight)
     yield from _pairs("estimators", COPIES, lambda n: _measured(copies, n), lambda n: _measured(weighted, n))
 
 
 def _merged_tallies(preds: Predictions) -> Iterator[Comparison]:
+    if preds.cluster is not None or preds.n < 3:  # a tally does not keep clusters
+        return
     thirds = [to.tally(preds[part], progress=False) for part in np.array_split(np.arange(preds.n), 3)]
     whole = to.tally(preds, progress=False)
     for merged in ((thirds[0] + thirds[1]) + thirds[2], thirds[2] + (thirds[1] + thirds[0])):
@@ -162,16 +167,13 @@ def _renamed_classes(preds: Predictions) -> Iterator[Comparison]:
     if preds.kind != "classes" or preds.y is None:
         return
     two_largest = np.partition(preds.P, -2, axis=1)[:, -2:]
-    preds = preds[two_largest[:, 0] < two_largest[:, 1]]
-    if preds.n == 0 or preds.y is None:
+    is_clear = two_largest[:, 0] < two_largest[:, 1]
+    if not is_clear.any():
         return
+    preds = preds[is_clear]
     names = [f"renamed {number:04d}" for number in range(preds.k)]
-    renamed = Predictions(preds.k - 1 - preds.y, preds.P[:, ::-1], classes=names, weight=preds.weight)
+    labels = preds.k - 1 - np.asarray(preds.y)
+    renamed = Predictions(labels, preds.P[:, ::-1], classes=names, weight=preds.weight)
     # Bins of two classes are closed on the right, and their mirror images are not.
     chosen = SCORES if preds.k == 2 else [name for name in ESTIMATORS if name != "calibration_in_the_large"]
     yield from _pairs("estimators", chosen, lambda n: _measured(preds, n), lambda n: _measured(renamed, n))
-
-
-def _with_arrays(preds: Predictions, weight: Array) -> Predictions:
-    outcomes = preds.Y if preds.y is None else preds.y
-    return Predictions(outcomes, preds.p, classes=list(preds.classes), weight=weight)

@@ -47,8 +47,7 @@ def selftest_page(report: SelftestReport, path: str | os.PathLike[str] | None = 
 
 
 def _details(report: SelftestReport) -> list[str]:
-    chance = f"With a random seed, a program without faults would fail with a probability below {report.false_alarm:g}."
-    lines = [f"{chance} What was not checked does not count as passed."]
+    lines = [f"{report.chance_sentence} What was not checked does not count as passed."]
     if report.rows is not None:
         lines.append(to_printable(f"The laws were also checked on the rows of {report.rows}."))
     return lines

@@ -109,6 +109,12 @@ class SelftestReport(Result):
         return levels.FALSE_ALARM
 
     @property
+    def chance_sentence(self) -> str:
+        """The bound of false alarms in a sentence."""
+        odds = f"1 in {round(1 / self.false_alarm):,}"
+        return f"With a random seed, a program without faults would fail with a probability below {odds}."
+
+    @property
     def headline(self) -> str:
         """The result in a sentence."""
         counts = f"{format_count(self.n_passed, 'check')} passed, {self.n_failed} failed"
@@ -138,10 +144,7 @@ class SelftestReport(Result):
             f"Of {format_count(len(self.trace), 'claim')} of the documentation, {traced[PASSED]} were checked and hold,"
             f" {traced[FAILED]} failed, and {traced[NOT_CHECKED]} were not checked here."
         )
-        lines.append(
-            f"With a random seed, a program without faults would fail with a probability below {self.false_alarm:g}."
-            f" {self.seconds:.0f} seconds."
-        )
+        lines.append(f"{self.chance_sentence} The self-test took {self.seconds:.0f} seconds.")
         return "\n".join(lines)
 
     @staticmethod

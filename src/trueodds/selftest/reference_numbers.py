@@ -94,11 +94,11 @@ def check_case(case: Mapping[str, Any], sources: Sequence[str]) -> Check:
     except (InputError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RuntimeError) as problem:
         return Check(SECTION, name, FAILED, describe_error(problem), source, methods)
     deviation = largest_deviation(values, case["expected"], rtol, atol)
-    tolerance = " + ".join([f"{rtol:g} of it"] * bool(rtol) + [f"{atol:g}"] * bool(atol))
+    tolerance = " and ".join([f"{rtol:g} (relative)"] * bool(rtol) + [f"{atol:g} (absolute)"] * bool(atol))
     shown = f"{values[0]:.10g}, expected {case['expected'][0]:.10g}"
     if len(values) > 1:
         shown = f"{len(values)} numbers, the first {shown}"
-    detail = f"{shown}, largest deviation {deviation:.2g} times the tolerance of {tolerance}"
+    detail = f"{shown}; the largest deviation is {deviation:.1g} times the tolerance, {tolerance}"
     return Check(SECTION, name, PASSED if deviation <= 1 else FAILED, detail, source, methods)
 
 

@@ -31,16 +31,17 @@ def selftest(ctx: click.Context, /, files: tuple[str, ...], out: str | None, **p
         option = f"--{next(iter(columns)).replace('_', '-')}"
         raise InputError("TO603", "Without files no rows are read.", option, f"Name the file, or omit {option}.")
     paths = _prepare_folder(files, out)
+    from trueodds.selftest.page import selftest_page
     from trueodds.selftest.record import SelftestReport, run_selftest
 
     if paths is not None:
-        SelftestReport((), (), {}).to_html()  # raises an error before the work if the page cannot be made
+        selftest_page(SelftestReport((), (), {}))  # raises an error before the work if the page cannot be made
     with ProgressBar() as progress:
         preds = _read_rows(files, columns) if files else None
         report = run_selftest(progress, preds, ", ".join(files) or None)
     output.print_text(report.describe())
     if paths is not None:
-        report.to_html(paths[0])
+        selftest_page(report, paths[0])
         output.print_written(str(paths[0]))
         output.save_text(str(paths[1]), output.format_json(report.to_dict()))
     if not report.passed:

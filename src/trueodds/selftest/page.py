@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import trueodds
 from trueodds.core import json_files
@@ -12,15 +11,18 @@ from trueodds.core.printable import to_printable
 from trueodds.core.table import Column, Table
 from trueodds.reports.html.rendering import render_page
 from trueodds.selftest.outcomes import FAILED, NOT_CHECKED, SECTIONS, Check
-
-if TYPE_CHECKING:
-    from trueodds.selftest.record import SelftestReport
+from trueodds.selftest.record import SelftestReport
 
 MAX_TESTS = 3  # of a claim, in the table; all are in the JSON
 
 
 def selftest_page(report: SelftestReport, path: str | os.PathLike[str] | None = None) -> str:
-    """Return the page of a report, as `SelftestReport.to_html` documents it."""
+    """Return the page of a report, and write it to a file if there is a path.
+
+    >>> from trueodds.selftest.record import SelftestReport
+    >>> selftest_page(SelftestReport((), (), {})).startswith("<!doctype html>")
+    True
+    """
     text = render_page(
         "selftest_page.html.jinja",
         state="passed" if report.passed else "failed",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -166,23 +165,6 @@ class SelftestReport(Result):
         return ", ".join(counts or ["nothing checked"]) + (
             f" ({format_count(len(methods), 'method')})" if methods else ""
         )
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report as a self-contained HTML page, and write it to a file.
-
-        Parameters
-        ----------
-        path : path, optional
-            The file.
-
-        Returns
-        -------
-        str
-            The text of the page.
-        """
-        from trueodds.selftest.page import selftest_page
-
-        return selftest_page(self, path)
 
 
 def run_selftest(progress: Progress, preds: Predictions | None = None, rows: str | None = None) -> SelftestReport:

@@ -37,7 +37,7 @@ def built_in_rows(n_classes: int) -> Predictions:
     """Return simulated rows with many equal scores: multiples of 1/20, which lie on the edges of bins.
 
     >>> built_in_rows(2)
-    Predictions(n=240, K=2, classes 0, 1)
+    Predictions(n=240, 2 classes)
     """
     rng = np.random.default_rng(n_classes)
     if n_classes == 2:

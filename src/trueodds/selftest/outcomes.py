@@ -56,8 +56,8 @@ class Check(JsonObject):
 def largest_deviation(values: Sequence[float], expected: Sequence[float], rtol: float, atol: float) -> float:
     """Return the largest deviation as a multiple of what is tolerated; infinite for a missing or undefined value.
 
-    >>> largest_deviation([1.0, 2.0], [1.0, 2.2], rtol=0.1, atol=0.0)
-    0.9090909090909098
+    >>> largest_deviation([1.0, 2.5], [1.0, 2.0], rtol=0.0, atol=0.25)
+    2.0
     """
     if len(values) != len(expected):
         return math.inf

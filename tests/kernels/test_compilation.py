@@ -15,6 +15,7 @@ from numba.core.caching import FunctionCache
 
 from trueodds import kernels
 from trueodds.core import errors, printable, progress, typing
+from trueodds.kernels import compilation
 from trueodds.kernels.compilation import KernelCache, KernelCacheFile
 
 pytestmark = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
@@ -103,10 +104,22 @@ def test_precompiled_code_is_used_where_it_fits_the_sources_and_the_processor(pa
 def test_a_full_disk_neither_stops_a_kernel_nor_leaves_outdated_code(package, largest_file):
     assert call(package, "cache") == (1, 0)
     (package / "inner.py").write_text(KERNEL.format("inner", 2), encoding="utf-8")
-    assert call(package, "cache", largest_file) == (2, 0)
-    assert call(package, "cache", largest_file) == (2, 0)
+    assert call(package, "cache", largest_file, n_warnings=1) == (2, 0)
+    assert call(package, "cache", largest_file, n_warnings=1) == (2, 0)
     assert call(package, "cache") == (2, 0)
     assert call(package, "cache") == (2, 1)
+
+
+def test_a_cache_that_cannot_be_written_is_said_once_with_the_remedy(monkeypatch):
+    def find_no_folder(_function):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(compilation, "KernelCache", find_no_folder)
+    compilation._warn_once.cache_clear()
+    first, second = (kernels.compile_kernel(lambda x, c=constant: x + c) for constant in (1, 2))
+    with pytest.warns(UserWarning, match=r"cannot be stored.* Set NUMBA_CACHE_DIR .*mkdir -m 700") as caught:
+        assert (first(1), second(1)) == (2, 3)
+    assert len(caught) == 1
 
 
 def truncate(file: Path) -> None:
@@ -142,7 +155,7 @@ def test_a_folder_in_place_of_a_file_of_the_cache_is_named_once_and_left_alone(p
     (file,) = (package.parents[1] / "cache").rglob("outer.*.nbi")
     file.unlink()
     file.mkdir()
-    assert call(package, "cache", n_warnings=1) == (1, 0)
+    assert call(package, "cache", n_warnings=2) == (1, 0)  # the other one says that nothing can be stored
     assert file.is_dir()
 
 

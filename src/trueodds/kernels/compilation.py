@@ -27,11 +27,15 @@ _FOLDER = Path(__file__).parent
 _CHECKSUM_BYTES = 16
 _TARGET_FILE = "target.json"  # describes the processors on which the code in a folder of machine code runs
 PRECOMPILE_VARIABLE = "TRUEODDS_PRECOMPILE"  # folder to which machine code is written while a platform wheel is built
+_NOT_STORED = (
+    "Compiled code cannot be stored, so each process compiles it again, which takes seconds to a minute. Set "
+    "NUMBA_CACHE_DIR to a folder that you alone can write, such as one made by `mkdir -m 700 ~/numba-cache`."
+)
 _KERNEL_IMPORT = re.compile(r"trueodds\.kernels\.(\w+)")
 
 
 def compile_kernel(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile a function on first use and cache it on disk, or in memory if no folder is writable.
+    """Compile a function on first use and cache it on disk, or in memory, with a warning, if no folder is writable.
 
     The function releases the GIL, so that `map_blocks` can run it on several threads. Division by zero gives inf or
     NaN, as in NumPy. `options` are further ones of `numba.njit`.
@@ -41,7 +45,14 @@ def compile_kernel(function: Callable[..., Any], **options: Any) -> Any:
     if disk_cache := kernel_cache(function):
         dispatcher._cache = disk_cache
         dispatcher.compile = partial(_compile_uninterrupted, dispatcher.compile)
+    elif not getattr(numba.config, "DISABLE_JIT", False):
+        dispatcher.compile = partial(_compile_without_cache, dispatcher.compile)
     return dispatcher
+
+
+def _compile_without_cache(compile_signature: Callable[[Any], Any], signature: Any) -> Any:
+    _warn_once(_NOT_STORED)
+    return compile_signature(signature)
 
 
 def _compile_uninterrupted(compile_signature: Callable[[Any], Any], signature: Any) -> Any:
@@ -189,7 +200,7 @@ class KernelCache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store a compiled function, also in the folder for a platform wheel if one is being built.
 
-        If the disk is full, the function is not stored, and is compiled again in the next process.
+        If the disk is full, the function is not stored, a warning says so, and the next process compiles it again.
 
         If the program's own signal handler raised an interrupt while machine code was generated, a callback of llvmlite
         ignored it, and the machine code is missing. The interrupt is raised again here.
@@ -197,6 +208,7 @@ class KernelCache(FunctionCache):
         try:
             super().save_overload(sig, data)
         except OSError:
+            _warn_once(_NOT_STORED)
             # The index may already name a file that was not written, but exists from other source code.
             with suppress(OSError):
                 Path(self._cache_file._index_path).unlink()

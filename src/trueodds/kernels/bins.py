@@ -2,6 +2,8 @@
 
 Scores are those of one column, or of every class against the rest. Rows of one column are given by their scores and
 labels, by scores, outcomes and weights, or by integer keys (see `sorting`) in any order or sorted.
+
+NumPy bins few rows, so that nothing is compiled for them. It adds in the same order, with the same result.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, compile_reordering, map_blocks, sum_blocks
-from trueodds.kernels.parallel import map_columns
+from trueodds.kernels.parallel import MAX_NUMPY_VALUES, MAX_SERIAL_ROWS, map_columns
 
 
 def score_bits(p: Array) -> Array:
@@ -161,6 +163,13 @@ def number_bins(x, m, thresholds, n_bins, scale, offset, bin_index):  # type: ig
             )
 
 
+def _number_few(x: Array, thresholds: Array, n_bins: int, scale: float) -> Array:
+    """Return the bin numbers of `number_bins` without an offset, (n,) int64."""
+    if scale > 0:
+        return np.minimum(np.ceil(x.astype(np.float64) * scale), n_bins + 1).astype(np.int64)
+    return 1 + np.searchsorted(thresholds, x)
+
+
 def merge_outer_bins(table: Array) -> Array:
     """Convert sums by bin number of `number_bins` (…, bins + 2, sums) to sums by bin (…, bins, sums)."""
     sums = table[..., 1:-1, :].copy()
@@ -173,6 +182,8 @@ def find_bins(x: Array, edges: Array, closed: str) -> Array:
     """Return the bin index of each value x (n,), from 0, as (n,) int64; values outside belong to the outer bins."""
     x = x if x.dtype.kind == "f" else x.astype(np.float64)
     thresholds, n_bins, scale = bin_search(edges, closed, x.dtype)
+    if len(x) <= MAX_NUMPY_VALUES:
+        return np.clip(_number_few(x, thresholds, n_bins, scale) - 1, 0, n_bins - 1)
     out = np.zeros(len(x), dtype=np.int64)
 
     def number_block(start: int, stop: int) -> None:
@@ -217,9 +228,20 @@ _VALUES_PER_TASK = 2**18  # minimum number of values per thread task
 _VALUES_PER_COPY = 2**18  # number of values copied at a time if the array is not C-contiguous
 
 
-@compile_kernel
-def add_bin_sums_by_label(p, y, label, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
+def add_bin_sums_by_label(
+    p: Array, y: Array, label: int, thresholds: Array, n_bins: int, scale: float, out: Array
+) -> None:
     """Add n, Σp and Σp² per bin number of the rows with other labels and with this one to `out` (2·(bins + 2), 3)."""
+    if len(p) > MAX_SERIAL_ROWS:
+        _add_sums_by_label(as_plain_array(p), as_plain_array(y), label, thresholds, n_bins, scale, out)
+        return
+    index, scores = 2 * _number_few(p, thresholds, n_bins, scale) + (y == label), p.astype(np.float64, copy=False)
+    for column, values in enumerate((None, scores, scores * scores)):
+        out[:, column] += np.bincount(index, values, len(out))
+
+
+@compile_kernel
+def _add_sums_by_label(p, y, label, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
     bin_index, no_offset, sums = (
         np.empty(ROWS_PER_TILE, dtype=np.int32),
         np.zeros(ROWS_PER_TILE, dtype=np.int32),
@@ -312,9 +334,7 @@ def bin_sums_by_label(p: Array, y: Array, label: int, edges: Array, closed: str)
     def add_rows(start: int, stop: int, out: Array) -> None:
         for first in range(start, stop, _ROWS_PER_TASK):
             last = min(first + _ROWS_PER_TASK, stop)
-            add_bin_sums_by_label(
-                as_plain_array(p[first:last]), as_plain_array(y[first:last]), label, thresholds, n_bins, scale, out
-            )
+            add_bin_sums_by_label(p[first:last], y[first:last], label, thresholds, n_bins, scale, out)
 
     table = sum_blocks(add_rows, len(p), (2 * (n_bins + 2), 3), block=_ROWS_PER_TASK)
     return merge_outer_bins(table.reshape(n_bins + 2, 6)).reshape(n_bins, 2, 3)
@@ -339,6 +359,10 @@ def weighted_bin_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, clos
     All arrays are (n,); y, w and n are float64.
     """
     thresholds, n_bins, scale = bin_search(edges, closed, p.dtype)
+    if len(p) <= MAX_SERIAL_ROWS:
+        index, p = _number_few(p, thresholds, n_bins, scale), p.astype(np.float64, copy=False)
+        products = w * p, w * y, w * w, w * p * p, w * p * y, w * y * y, w * w * p * (1 - p), w * w * (y - p) * (y - p)
+        return merge_outer_bins(np.stack([np.bincount(index, x, n_bins + 2) for x in (n, w, *products)], axis=1))
 
     def add_rows(start: int, stop: int, out: Array) -> None:
         for first in range(start, stop, _ROWS_PER_TASK):
@@ -480,10 +504,21 @@ def _add_many_classes(P, bits, y, thresholds, first_edge_bits, n_bins, out):  # 
         out[c * size + 1, 1] += sum_p_first[c]
 
 
+def _sum_few_classes(P: Array, y: Array, thresholds: Array, n_bins: int, scale: float) -> Array:
+    """Return the sums that `_add_tiled_classes` adds, (K·(bins + 2), 4)."""
+    k, size = P.shape[1], n_bins + 2
+    index = _number_few(P.ravel(), thresholds, n_bins, scale).reshape(P.shape) + np.arange(k) * size
+    p, rows = P.astype(np.float64, copy=False), np.arange(len(P))
+    columns = (index.ravel(), None), (index.ravel(), p.ravel()), (index[rows, y], None), (index[rows, y], p[rows, y])
+    return np.stack([np.bincount(cells, values, k * size) for cells, values in columns], axis=1, dtype=np.float64)
+
+
 def class_bin_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
     """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
     n, k = P.shape
     thresholds, n_bins, scale = bin_search(edges, closed, P.dtype)
+    if n <= MAX_SERIAL_ROWS and P.size <= MAX_NUMPY_VALUES:
+        return merge_outer_bins(_sum_few_classes(P, y, thresholds, n_bins, scale).reshape(k, n_bins + 2, 4))
     words = np.int64 if P.dtype == np.float64 else np.int32
     first_edge_bits = thresholds[:1].view(words)[0] if len(thresholds) else None
     needs_no_copy = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel
-from trueodds.kernels.sorting import argsort_scores, scores_of_keys, sum_by_score
+from trueodds.kernels import as_plain_array, compile_inline, compile_kernel
+from trueodds.kernels.parallel import MAX_NUMPY_VALUES
+from trueodds.kernels.sorting import argsort_scores, count_by_score, scores_of_keys, sum_by_score
 
 
 class PooledBlocks(NamedTuple):
@@ -27,7 +28,7 @@ class PooledBlocks(NamedTuple):
     events: Array  # Σwy
 
 
-@compile_kernel
+@compile_inline
 def pool_block(mass, events, last, n_blocks):  # type: ignore[no-untyped-def]
     """Pool the last of the blocks with all preceding blocks whose mean is not lower; return the number of blocks left.
 
@@ -105,8 +106,8 @@ def _fit_means(w, wy, fit):  # type: ignore[no-untyped-def]
 def fit_sorted_keys(keys: Array) -> PooledBlocks:
     """Return the isotonic blocks of rows of weight 1, given as sorted keys; exact, because sums are integers."""
     n = len(keys)
-    if n == 0:
-        return PooledBlocks(*np.empty((4, 0)))
+    if n <= MAX_NUMPY_VALUES:  # fewer kernels to compile
+        return _fit_values(*count_by_score(keys))
     mass, events, last = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     n_blocks = _fit_keys(as_plain_array(keys), mass, events, last)
     last = last[:n_blocks]

@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 VALUES_PER_ROW_BLOCK = 2**17  # values of a table that are processed at a time: 1 MB
 MAX_SERIAL_ROWS = 4096  # number of rows up to which a second thread costs more than it saves
+MAX_NUMPY_VALUES = 2**14  # number of values up to which compiling a kernel takes longer than NumPy takes in many calls
 _thread_state = threading.local()  # nested calls run serially: a worker that waited for its own pool would deadlock
 
 

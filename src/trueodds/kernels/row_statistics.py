@@ -17,6 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, compile_reordering, map_blocks, sum_blocks
 from trueodds.kernels.bins import add_bin_sums_by_label, bin_search, merge_outer_bins, score_bits
 from trueodds.kernels.fine_grid import CELL_EDGES, ROWS_PER_TILE, add_outcome, find_column_cells, transpose_rows
+from trueodds.kernels.parallel import MAX_NUMPY_VALUES
 from trueodds.kernels.smoothing import add_cell_moments
 from trueodds.kernels.sorting import encode_rows
 
@@ -399,7 +400,14 @@ def _kernel_layout(P: Array) -> tuple[Array, int]:
 
 
 def _find_largest(P: Array, top: Array, top_class: Array) -> int:
-    """Write the largest value of each row of a block P (m, K) and its lowest class; return the number of ties."""
+    """Write the largest value of each row of a block P (m, K) and its lowest class; return the number of ties.
+
+    NumPy finds few values, so that nothing is compiled for them.
+    """
+    if P.size <= MAX_NUMPY_VALUES:
+        top_class[:] = P.argmax(axis=1)
+        top[:] = P[np.arange(len(P)), top_class]
+        return int(np.count_nonzero(np.count_nonzero(top[:, None] == P, axis=1) > 1))
     if P.shape[1] > MAX_TRANSPOSED_CLASSES:
         return int(_find_maxima_of_long_rows(_as_integers(P), _as_integers(top), top_class))
     columns, second = np.empty((P.shape[1], ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=P.dtype)
@@ -411,7 +419,10 @@ def _find_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
     top, correct = np.empty(len(P), dtype=P.dtype), np.empty(len(P), dtype=np.int64)
     top_class = np.empty(len(P), dtype=np.int32)
     ties = _find_largest(P, top, top_class)
-    _compare_with_labels(top_class, y, correct)
+    if P.size <= MAX_NUMPY_VALUES:
+        correct[:] = top_class == y
+    else:
+        _compare_with_labels(top_class, y, correct)
     return top, correct, ties
 
 
@@ -435,7 +446,7 @@ def confidence_sums(
     def add_rows(start: int, stop: int, out: Array) -> None:
         for block, rows in _iterate_blocks(P, start, stop, rows_per_task):
             top, correct, tied = _find_correctness(block, y[rows])
-            add_bin_sums_by_label(as_plain_array(top), as_plain_array(correct), 1, thresholds, n_bins, scale, out)
+            add_bin_sums_by_label(top, correct, 1, thresholds, n_bins, scale, out)
             ties.append(tied)
             if sample is not None:
                 first = -(-rows.start // step)  # number of the first sampled row from here on

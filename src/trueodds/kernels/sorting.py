@@ -7,11 +7,14 @@ Bins of equal mass need only the order statistics at their edges, so only keys n
 
 To search among sorted numbers (knots), the range [0, 1] is divided into buckets of equal width, whose first knots are
 stored. A value is compared only with the knots in its bucket.
+
+NumPy encodes, counts and searches few numbers, with the same results, so that nothing is compiled for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +32,7 @@ from trueodds.kernels.bins import (
     score_bits,
     zero_score_sums,
 )
+from trueodds.kernels.parallel import MAX_NUMPY_VALUES, MAX_SERIAL_ROWS
 
 T = TypeVar("T")
 
@@ -51,6 +55,9 @@ def encode_rows(p: Array, y: Array) -> Array | None:
     """Return the keys of `encode_and_sort` in the order of the rows, (n,); None if an outcome is neither 0 nor 1."""
     bits = score_bits(p)
     y = as_plain_array(y.view(np.uint8) if y.dtype == bool else y.astype(np.float64, copy=False))
+    if len(bits) <= MAX_NUMPY_VALUES:
+        event = y == 1
+        return (bits << 1) | event if (event | (y == 0)).all() else None
     keys = np.empty(len(bits), dtype=bits.dtype)
     n_invalid = sum(map_blocks(lambda a, b: _encode_keys(bits[a:b], y[a:b], keys[a:b]), len(bits), _ROWS_PER_TASK))
     return None if n_invalid else keys
@@ -197,6 +204,11 @@ def count_by_score(keys: Array) -> tuple[Array, Array, Array]:
     """Return the sorted distinct scores of sorted keys, with the number of rows and events at each, (m,) float64."""
     if not len(keys):
         return np.empty(0), np.empty(0), np.empty(0)
+    if len(keys) <= MAX_NUMPY_VALUES:
+        scores = decode_scores(keys)
+        first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
+        n, events = np.diff(first, append=len(keys)), np.add.reduceat(keys & 1, first)
+        return scores[first].astype(np.float64), n.astype(np.float64), events.astype(np.float64)
     keys = as_plain_array(keys)
     m = int(_count_distinct_scores(keys))
     bits, n, events = np.empty(m, dtype=keys.dtype), np.empty(m), np.empty(m)
@@ -300,25 +312,40 @@ class Knots:
     """Sorted knots x (m,) ≥ 0 of functions; evaluating one at a point takes O(1) if the knots are spread evenly."""
 
     def __init__(self, x: Array) -> None:
-        n_buckets = min(_MAX_BUCKETS, 1 << max(4, 2 * len(x) - 1).bit_length())
-        self._starts = np.empty(n_buckets + 1, dtype=np.int32)
-        _index_knots(as_plain_array(np.asarray(x, dtype=np.float64)), self._starts)
-        self._first_step = np.int32(1 << int(np.diff(self._starts).max()).bit_length() >> 1)
-        self._x = as_plain_array(np.append(x, np.full(2 * int(self._first_step) + 1, np.inf)))
+        self._x = np.asarray(x, dtype=np.float64)
+
+    @cached_property
+    def _buckets(self) -> tuple[Array, Array, Any]:
+        """Knots, padded with ∞, first knot of each bucket, and first step of the search (see `_count_knots_below`)."""
+        x = self._x
+        starts = np.empty(min(_MAX_BUCKETS, 1 << max(4, 2 * len(x) - 1).bit_length()) + 1, dtype=np.int32)
+        _index_knots(as_plain_array(x), starts)
+        first_step = np.int32(1 << int(np.diff(starts).max()).bit_length() >> 1)
+        return as_plain_array(np.append(x, np.full(2 * int(first_step) + 1, np.inf))), starts, first_step
 
     def interpolate(self, p: Array, y: Array) -> Array:
         """Interpolate the values y (m,) at the knots linearly at each p (n,) ≥ 0; constant outside the knots."""
         y = as_plain_array(np.append(y, y[-1]))
-        return _evaluate_in_blocks(
-            p, lambda block, out: _interpolate_linearly(block, self._x, y, self._starts, self._first_step, out)
-        )
+        if len(p) <= MAX_SERIAL_ROWS:
+            return _interpolate_few(p.astype(np.float64, copy=False), np.append(self._x, np.inf), y)
+        x, starts, first_step = self._buckets
+        return _evaluate_in_blocks(p, lambda block, out: _interpolate_linearly(block, x, y, starts, first_step, out))
 
     def evaluate_steps(self, p: Array, y: Array, *, right: bool) -> Array:
         """Return y[j] for each p (n,) ≥ 0, where j knots are below p, or with `right` at or below p; y is (m + 1,)."""
         y = as_plain_array(np.asarray(y, dtype=np.float64))
-        return _evaluate_in_blocks(
-            p, lambda block, out: _evaluate_steps(block, self._x, y, self._starts, self._first_step, right, out)
-        )
+        if len(p) <= MAX_SERIAL_ROWS:
+            return y[np.searchsorted(self._x, p, "right" if right else "left")]
+        x, starts, first_step = self._buckets
+        return _evaluate_in_blocks(p, lambda block, out: _evaluate_steps(block, x, y, starts, first_step, right, out))
+
+
+def _interpolate_few(p: Array, x: Array, y: Array) -> Array:
+    """Compute what `_interpolate_linearly` does, with an ∞ after the knots x and the last value after the values y."""
+    below = np.maximum(np.searchsorted(x, p, "right") - 1, 0)
+    low, high = y[below], y[below + 1]
+    share = np.maximum(p - x[below], 0.0) / (x[below + 1] - x[below])
+    return np.minimum(np.maximum(low + share * (high - low), np.minimum(low, high)), np.maximum(low, high))
 
 
 def _evaluate_in_blocks(p: Array, work: Callable[[Array, Array], None]) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compile_inline, compile_kernel, map_blocks
 from trueodds.kernels.bins import sums_by_cell
-from trueodds.kernels.random_labels import mix_bits
+from trueodds.kernels.random_labels import random_bits
 
 N_SHORT_COUNTS = 6  # 16 random bits decide multiplicities 0..5; in 1 of 1,500 cases, 32 further bits are needed
 N_COUNTS = 16  # a Poisson(1) variable is 16 or more with probability 2e-14
@@ -56,7 +56,9 @@ class BootstrapMultiplicities:
         """Draw Poisson counts for these pairs of resamples, (n, 2 · pairs), and their totals, (2 · pairs,)."""
         out = np.empty((self.n, 2 * len(pairs)), dtype=np.uint8)
         total = np.zeros(2 * len(pairs), dtype=np.int64)
-        _fill_poisson_counts(self.rows, self._draw_words(pairs, attempt), self.levels, self.tail, out, total)
+        words, count = np.empty(len(pairs), dtype=np.uint32), np.zeros(len(total), dtype=np.uint16)
+        buffers = words, words.view(np.uint16), count
+        _fill_poisson_counts(self.rows, self._draw_words(pairs, attempt), self.levels, self.tail, *buffers, out, total)
         return out, total
 
     def _draw_words(self, pairs: Array, attempt: int) -> Array:
@@ -64,9 +66,8 @@ class BootstrapMultiplicities:
 
 
 def _random_words(key: int, numbers: Array) -> Array:
-    bits = mix_bits(
-        mix_bits(np.full(1, key, dtype=np.uint64) + _WEYL_INCREMENT) + (numbers + np.uint64(1)) * _WEYL_INCREMENT
-    )
+    stream = random_bits(np.full(1, key, dtype=np.uint64) + _WEYL_INCREMENT)
+    bits = random_bits(stream + (numbers + np.uint64(1)) * _WEYL_INCREMENT)
     return np.stack([bits & _LOW_32_BITS, bits >> np.uint64(32)]).astype(np.uint32)
 
 
@@ -97,17 +98,16 @@ def scramble(row_word1, row_word2, draw_word1, draw_word2):  # type: ignore[no-u
 
 
 @compile_kernel
-def _fill_poisson_counts(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-def]
+def _fill_poisson_counts(rows, pairs, levels, tail, words, halves, count, out, total):  # type: ignore[no-untyped-def]
     """Draw a Poisson count for each row and resample into `out` (n, m) uint8, and add up the counts in `total` (m,).
 
     `rows` (2, n) and `pairs` (2, m / 2) are the random words of the rows and of the pairs of resamples. Each pair
-    shares 32 random bits, of which each resample uses 16.
+    shares 32 random bits, of which each resample uses 16. `words` (m / 2,), the `halves` (m,) of these words, and
+    `count` (m,), zero before, are buffers.
     """
     l0, l1, l2, l3, l4, l5 = levels[0], levels[1], levels[2], levels[3], levels[4], levels[5]
     n, m = out.shape
     draw_words1, draw_words2 = pairs[0], pairs[1]
-    words, count = np.empty(m // 2, dtype=np.uint32), np.zeros(m, dtype=np.uint16)
-    halves = words.view(np.uint16)
     for i in range(n):
         row_word1, row_word2, row = rows[0, i], rows[1, i], out[i]
         for r in range(m // 2):
@@ -126,7 +126,9 @@ def _fill_poisson_counts(rows, pairs, levels, tail, out, total):  # type: ignore
             for r in range(m):
                 if row[r] == N_SHORT_COUNTS:
                     row[r] = _count_from_tail(
-                        scramble(row_word2 ^ np.uint32(r % 2), row_word1, draw_words2[r // 2], draw_words1[r // 2]),
+                        scramble(
+                            np.uint32(row_word2 ^ np.uint32(r % 2)), row_word1, draw_words2[r // 2], draw_words1[r // 2]
+                        ),
                         tail,
                     )
         for r in range(m):

@@ -286,8 +286,12 @@ def _add_tile(
             _pair_products(features[0], 0, feature_pairs)
             _cross_product(pairs, feature_pairs, False, between)
     else:
-        _add_separate_derivatives(features, r, root_weighted_q, variance, products, gradient, within)
+        for c in range(k):
+            _cross_product(r[c : c + 1], features[c], False, gradient[c : c + 1])
         if with_hessian:
+            np.multiply(root_weighted_q[:, None], features, out=products.reshape(features.shape))
+            for c in range(k):
+                _cross_product(variance[c] * features[c], features[c], False, within[c])
             _cross_product(products, products, True, between)
     return float(w @ (np.log1p(sum_of_others) - observed_eta))
 
@@ -373,23 +377,6 @@ def _pair_products(x, min_lag, out):  # type: ignore[no-untyped-def]
             for i in range(x.shape[1]):
                 out[pair, i] = x[a, i] * x[b, i]
             pair += 1
-
-
-@compile_kernel
-def _add_separate_derivatives(features, r, root_weighted_q, variance, products, gradient, within):  # type: ignore[no-untyped-def]
-    """Add Σ r_k f_k to the gradient (K, d), and Σ v_k f_k f_kᵀ to `within` (K, d, d), with v the `variance`.
-
-    `products` (K·d, m) receives √w q_k f_k. If `within` is (0, d, d), only the gradient is computed.
-    """
-    (n_classes, d, m), scaled = features.shape, np.empty(features.shape[1:])
-    for k in range(n_classes):
-        _cross_product(r[k : k + 1], features[k], False, gradient[k : k + 1])
-        if within.shape[0] > 0:
-            for j in range(d):
-                for i in range(m):
-                    products[k * d + j, i] = root_weighted_q[k, i] * features[k, j, i]
-                    scaled[j, i] = variance[k, i] * features[k, j, i]
-            _cross_product(scaled, features[k], False, within[k])
 
 
 N_SPLINE_SUMS = 15  # sums per interval: the value, its gradient (4) and the lower triangle of its Hessian (10)

@@ -287,10 +287,12 @@ def _split_node(x, w, total, values, weights):  # type: ignore[no-untyped-def]
         axis += 1
     for i in range(n):
         values[i], weights[i] = x[i, axis], w[i]
-    half, tolerance = total / 2, _MEDIAN_TOLERANCE * total
-    lower, position, below = _weighted_quantile(values, weights, 0, 0.0, half - tolerance, False)
-    upper, _, _ = _weighted_quantile(values, weights, position, below, half + tolerance, True)
-    cut = (lower + upper) / 2
+    cut, position, below = 0.0, np.int64(0), 0.0  # no constant, for which a function would be compiled again
+    for is_upper in range(2):  # the median is the mean of the lower and the upper one
+        threshold = total / 2 + (2 * is_upper - 1) * (_MEDIAN_TOLERANCE * total)
+        value, position, below = _weighted_quantile(values, weights, position, below, threshold, is_upper == 1)
+        cut += value
+    cut /= 2
     n_low, end, low_weight = 0, n, 0.0
     while n_low < end:
         if x[n_low, axis] < cut:

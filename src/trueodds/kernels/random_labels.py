@@ -30,12 +30,14 @@ DRAW_RANGE = 4294967296.0  # random integers are below 2^32
 SHORT_RANGE = 65536.0  # random integers of 16 bits are below 2^16
 
 
-@compile_inline
-def mix_bits(z):  # type: ignore[no-untyped-def]
-    """Return 64 random bits from a counter z, by the finalizer of splitmix64."""
+def random_bits(z: Any) -> Any:
+    """Return 64 random bits from each counter z (uint64), by the finalizer of splitmix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
+
+
+mix_bits = compile_kernel(random_bits)  # for kernels, which call it so often that inlined code would compile longer
 
 
 @compile_inline
@@ -301,16 +303,13 @@ def add_where_between(out, integers, low, width, weight):  # type: ignore[no-unt
 
 
 @compile_kernel
-def _add_weights_vectorized(P, numbers, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+def _add_weights_vectorized(P, numbers, w, tables, key, start, cumulative, words, integers, out):  # type: ignore[no-untyped-def]
     """Draw labels and add the weights of `_add_weights`, for few classes and rows that do not share random numbers.
 
     The loops over the draws are vectorized. Consecutive labels with the same cell are one interval of random integers.
+    `cumulative` (K,), `words` and the `integers` in them, one per draw, are buffers.
     """
     k = P.shape[1]
-    cumulative = np.empty(k)
-    skipped = start & 1
-    words = np.empty((stop - start + skipped + 1) >> 1, dtype=np.uint64)
-    integers = words.view(np.uint32)[skipped : skipped + stop - start]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, numbers[i])
         fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
@@ -437,12 +436,17 @@ def sum_label_weights(
     numbers = as_plain_array(np.arange(len(P)) if row_numbers is None else row_numbers)
     if not independent and (allows_short_integers(w) if short_integers is None else short_integers):
         return _count_labels_in_blocks(P, numbers, tables, size, key, start, stop)
-    add = _add_independent_weights if independent else _add_weights_vectorized
     sums = np.empty((stop - start, size))
 
     def sum_draws(first: int, last: int) -> None:
         out = np.zeros((size, last - first), dtype=_dtype_of_sums(w))
-        add(P, numbers, w, tables, key, first + start, last + start, out)
+        if independent:
+            _add_independent_weights(P, numbers, w, tables, key, first + start, last + start, out)
+        else:
+            skipped = (first + start) % 2
+            words = np.empty((skipped + last - first + 1) // 2, dtype=np.uint64)
+            buffers = np.empty(P.shape[1]), words, words.view(np.uint32)[skipped : skipped + last - first]
+            _add_weights_vectorized(P, numbers, w, tables, key, first + start, *buffers, out)
         sums[first:last] = out.T
 
     block = draws_per_block(size)

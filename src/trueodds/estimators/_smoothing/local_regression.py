@@ -73,9 +73,16 @@ class LocalFit:
             cell_mean = np.add.reduceat(share * s, self.starts) / cell_share
         min_std = smoother.min_relative_std * float(s[-1] - s[0])
         self.weights = np.zeros((len(cell_mean), len(evaluated_index)))  # of each cell for each evaluated score
-        own_cell = np.searchsorted(self.starts, evaluated_index, "right") - 1
+        windows = np.stack(  # (k, 3) the cell of each evaluated score, and the first and the last cell of its window
+            [
+                np.searchsorted(self.starts, evaluated_index, "right") - 1,
+                np.searchsorted(cell_mean, self.evaluated - half_widths),
+                np.searchsorted(cell_mean, self.evaluated + half_widths, "right") - 1,
+            ],
+            axis=1,
+        )
         _local_weights(
-            cell_mean, cell_share, self.evaluated, own_cell, half_widths, smoother.degree, min_std, self.weights
+            cell_mean, cell_share, self.evaluated, windows, half_widths, smoother.degree, min_std, self.weights
         )
 
     def __call__(self, sums: Array) -> Array:
@@ -207,21 +214,21 @@ def _first_within(s, i, distance):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _local_weights(s, share, evaluated, own_cell, half_widths, degree, min_std, weights):  # type: ignore[no-untyped-def]
+def _local_weights(s, share, evaluated, windows, half_widths, degree, min_std, weights):  # type: ignore[no-untyped-def]
     """Fill `weights` (m, k): the fit at evaluated[column] is Σ_j weights[j, column] · share[j] · value[j].
 
-    The cells (m,) have the mean scores `s` and the shares `share` of the weight. `own_cell` (k,) is the cell of each
-    evaluated score. With u = (s_j − evaluated) / half_width, the polynomials 1, u − mean and
-    (u − skew)(u − mean) − variance are orthogonal in the window, so that no ill-conditioned system is solved.
+    The cells (m,) have the mean scores `s` and the shares `share` of the weight. `windows` (k, 3) has the cell of each
+    evaluated score, and the first and the last cell of its window. With u = (s_j − evaluated) / half_width, the
+    polynomials 1, u − mean and (u − skew)(u − mean) − variance are orthogonal in the window, so that no ill-conditioned
+    system is solved.
     """
     tricube = np.empty(s.shape[0])
     for column in range(evaluated.shape[0]):
         center, half_width = evaluated[column], half_widths[column]
+        own_cell, first, last = windows[column, 0], windows[column, 1], windows[column, 2]
         if half_width == 0.0:
-            weights[own_cell[column], column] = 1.0 / share[own_cell[column]]
+            weights[own_cell, column] = 1.0 / share[own_cell]
             continue
-        first = np.searchsorted(s, center - half_width)
-        last = np.searchsorted(s, center + half_width, "right") - 1
         total = mean = 0.0
         for j in range(first, last + 1):
             r = abs(s[j] - center) / half_width

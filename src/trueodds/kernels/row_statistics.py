@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -400,18 +400,22 @@ def _kernel_layout(P: Array) -> tuple[Array, int]:
 
 
 def _find_largest(P: Array, top: Array, top_class: Array) -> int:
-    """Write the largest value of each row of a block P (m, K) and its lowest class; return the number of ties.
-
-    NumPy finds few values, so that nothing is compiled for them.
-    """
-    if P.size <= MAX_NUMPY_VALUES:
-        top_class[:] = P.argmax(axis=1)
-        top[:] = P[np.arange(len(P)), top_class]
-        return int(np.count_nonzero(np.count_nonzero(top[:, None] == P, axis=1) > 1))
+    """Write the largest value of each row of a block P (m, K) and its lowest class; return the number of ties."""
     if P.shape[1] > MAX_TRANSPOSED_CLASSES:
         return int(_find_maxima_of_long_rows(_as_integers(P), _as_integers(top), top_class))
+    if P.size <= MAX_NUMPY_VALUES:
+        return _find_largest_of_few(P, top, top_class)
     columns, second = np.empty((P.shape[1], ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=P.dtype)
     return int(_find_maxima_of_short_rows(P, columns, second, top, top_class))
+
+
+def _find_largest_of_few(P: Array, top: Array, top_class: Array) -> int:
+    """Compute what `_find_maxima_of_short_rows` does, class by class with NumPy, so that nothing is compiled."""
+    top[:], top_class[:] = P[:, 0], 0
+    for c in range(1, P.shape[1]):
+        np.copyto(top_class, c, where=P[:, c] > top)
+        np.maximum(top, P[:, c], out=top)
+    return int(np.count_nonzero((P.T == top).sum(axis=0) > 1))
 
 
 def _find_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
@@ -419,10 +423,8 @@ def _find_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
     top, correct = np.empty(len(P), dtype=P.dtype), np.empty(len(P), dtype=np.int64)
     top_class = np.empty(len(P), dtype=np.int32)
     ties = _find_largest(P, top, top_class)
-    if P.size <= MAX_NUMPY_VALUES:
-        correct[:] = top_class == y
-    else:
-        _compare_with_labels(top_class, y, correct)
+    compare: Any = np.equal if P.size <= MAX_NUMPY_VALUES else _compare_with_labels
+    compare(top_class, y, correct)
     return top, correct, ties
 
 

@@ -102,8 +102,8 @@ def test_what_auto_delivers_is_written_with_its_share_of_the_uniform(tmp_path):
     assert probs[0, 0] == pytest.approx(1 / 3003)
 
 
-def test_a_curve_is_refused_with_what_to_do(tmp_path):
-    calibrator, _ = fitted_on("isotonic", 2, {})
+def test_a_map_without_a_formula_is_refused_with_what_to_do(tmp_path):
+    calibrator, _ = fitted_on("kernel", 2, {})
     with pytest.raises(InputError, match=r"TO524.*JSON"):
         calibrator.to_onnx(tmp_path / "map.onnx")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -396,16 +396,68 @@ class FittedCalibrator(Result):
         save_calibrator(self, path)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Save a parametric calibrator as an ONNX graph: float64 `probabilities` (or `logits`) to `calibrated`, (n, K).
+        """Save the calibrator as an ONNX graph: float64 `probabilities` (or `logits`) to `calibrated`, (n, K).
 
         Parameters
         ----------
         path : str or path-like
-            File to write. InputError TO524 for a map that is not parametric, or if the library onnx is missing.
+            File to write. InputError TO524 for a map without a formula, or if the library onnx is missing.
         """
         from trueodds.calibrators import onnx
 
         onnx.write_onnx(self.calibration_map, self.k, path)
+
+    def to_sql(self, column: str | Sequence[str]) -> str | list[str]:
+        """Write the calibrator as SQL of DuckDB and PostgreSQL: formulas, and steps or lines between knots.
+
+        Parameters
+        ----------
+        column : str or sequence of str
+            For two classes, the column with the probability of the second class. Otherwise the K columns, in the order
+            of the classes. A calibrator that was fitted on logits takes columns of logits. Names are quoted.
+
+        Returns
+        -------
+        str or list of str
+            The expression of the recalibrated probability of the second class or, for several columns, one expression
+            for each class.
+
+        Raises
+        ------
+        InputError
+            TO526 for a map without a formula, TO501 for another number of columns.
+
+        Examples
+        --------
+        >>> from trueodds.calibrators.temperature import TemperatureMap
+        >>> fitted = FittedCalibrator(TemperatureMap(0.5), ("no", "yes"), n=4)
+        >>> query = f"SELECT {fitted.to_sql('score')} AS recalibrated FROM predictions"
+        """
+        from trueodds.calibrators.source_text import write_sql
+
+        expressions = write_sql(self.calibration_map, [column] if isinstance(column, str) else list(column), self.k)
+        return expressions[1] if isinstance(column, str) else expressions
+
+    def to_python(self) -> str:
+        """Write the calibrator as the source text of a Python function that needs only NumPy.
+
+        Returns
+        -------
+        str
+            A module with the function `recalibrate(P)`, from probabilities (or logits) to probabilities, (n, K).
+            InputError TO526 for a map without a formula.
+
+        Examples
+        --------
+        >>> from trueodds.calibrators.temperature import TemperatureMap
+        >>> module = {}
+        >>> exec(FittedCalibrator(TemperatureMap(0.5), ("no", "yes"), n=4).to_python(), module)
+        >>> module["recalibrate"]([[0.1, 0.9]]).round(2).tolist()
+        [[0.25, 0.75]]
+        """
+        from trueodds.calibrators.source_text import write_numpy
+
+        return write_numpy(self.calibration_map, self.k, self.describe())
 
     @checks_arguments
     def to_torch(self, *, logits: bool | None = None, sum_tolerance: float | None = None) -> Any:

@@ -1,33 +1,32 @@
-"""Write a parametric calibration map as an ONNX graph."""
+"""Write a calibration map that has a formula as an ONNX graph."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
+from trueodds.calibrators.formula import LOG_OF_ZERO, Pieces, Target, Term, write_map
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, install_command
 
 OPSET = 17  # version of the ONNX operators
-LOG_OF_ZERO = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and below every other
+_OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"} | {
+    "log": "Log",
+    "exp": "Exp",
+    "least": "Min",
+    "greatest": "Max",
+}
 
 
 def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[str]) -> None:
     """Write the graph with input `probabilities` (n, K), or `logits`, and output `calibrated` (n, K), all float64.
 
-    Raises InputError TO524 for a map that is no sequence of softmax mixtures, or if the library onnx is missing.
+    Raises InputError TO524 for a map without a formula, or if the library onnx is missing.
     """
-    stages = calibration_map.mixture_stages(k)
-    if stages is None:
-        raise InputError(
-            "TO524",
-            "Only maps made of softmax(W log p + b) can be saved as ONNX.",
-            calibration_map.name,
-            "Save it as JSON, or fit a parametric one, for instance temperature, structured or dirichlet.",
-        )
     try:
         import onnx
         from onnx import TensorProto, helper
@@ -36,15 +35,11 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
 
     builder = _GraphBuilder()
     input_name = "logits" if calibration_map.logits else "probabilities"
-    current, on_logits = input_name, calibration_map.logits
-    for stage, terms in enumerate(stages):
-        components = [
-            builder.add_softmax_term(f"{stage}_{i}", term, current, on_logits) for i, term in enumerate(terms)
-        ]
-        current = components[0]
-        for i, component in enumerate(components[1:], 1):
-            current = builder.add_node("Add", [current, component], f"sum_{stage}_{i}")
-        on_logits = False
+    stages, current = calibration_map.mixture_stages(k), input_name
+    if stages is None:
+        current = builder.join(write_map(builder, calibration_map, builder.split(input_name, k)))
+    for i, terms in enumerate(stages or ()):
+        current = builder.add_mixture(terms, current, calibration_map.logits and i == 0)
     builder.add_node("Identity", [current], "calibrated")
     shape = [None, k]
     graph = helper.make_graph(
@@ -61,17 +56,70 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
         file.write(model.SerializeToString())
 
 
-class _GraphBuilder:
+class _GraphBuilder(Target):
     """The nodes and constants of an ONNX graph. Methods that add one return the name of its output tensor."""
+
+    language, code = "ONNX", "TO524"
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []  # of NodeProto
-        self.constants: list[Any] = []  # of TensorProto, float64
+        self.constants: list[Any] = []  # of TensorProto
 
-    def add_constant(self, name: str, value: Any) -> str:
+    def number(self, value: float) -> str:
+        return self.add_constant(f"number_{len(self.constants)}", np.array([[value]]))
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> Term:
+        """Add a node that nothing else has to name."""
+        return Term(self, self.add_node(operator, list(inputs), f"{operator}_{len(self.nodes)}", **attributes))
+
+    def apply(self, function: str, *arguments: Term) -> Term:
+        return self.add(_OPERATORS[function], *(each.text for each in arguments))
+
+    def where_less(self, x: Term, limit: float, then: Term, otherwise: Term) -> Term:
+        return self.add("Where", self.add("Less", x.text, self.number(limit)).text, then.text, otherwise.text)
+
+    def piecewise(self, x: Term, pieces: Pieces) -> Term:
+        from onnx import TensorProto
+
+        breaks = self.add_constant(f"breaks_{len(self.constants)}", pieces.breaks[None])
+        is_below = self.add("LessOrEqual" if pieces.right else "Less", breaks, x.text)  # (n, m)
+        counts = self.add("Cast", is_below.text, to=TensorProto.INT64)
+        axis = self.add_constant(f"axis_{len(self.constants)}", np.array([1]), np.int64)
+        index = self.add("ReduceSum", counts.text, axis, keepdims=1)  # (n, 1)
+
+        def of_piece(values: Any) -> Term:
+            return self.add("Gather", self.add_constant(f"pieces_{len(self.constants)}", values), index.text)
+
+        value = of_piece(pieces.coefficients[-1])
+        for coefficients in pieces.coefficients[:-1][::-1]:
+            value = value * (x - of_piece(pieces.origins)) + of_piece(coefficients)
+        return value
+
+    def split(self, P: str, k: int) -> list[Term]:
+        """The columns (n, 1) of a matrix."""
+        indices = [self.add_constant(f"column_{len(self.constants)}", np.array([j]), np.int64) for j in range(k)]
+        return [self.add("Gather", P, index, axis=1) for index in indices]
+
+    def join(self, columns: Sequence[Term]) -> str:
+        return self.add("Concat", *(each.text for each in columns), axis=1).text
+
+    def softmax_mixture(self, terms: Sequence[SoftmaxTerm], columns: Sequence[Term], on_logits: bool) -> list[Term]:
+        return self.split(self.add_mixture(terms, self.join(columns), on_logits), len(columns))
+
+    def add_mixture(self, terms: Sequence[SoftmaxTerm], input_name: str, on_logits: bool) -> str:
+        """Add the sum of the components of a mixture."""
+        start = len(self.nodes)
+        first, *others = (
+            self.add_softmax_term(f"{start}_{i}", term, input_name, on_logits) for i, term in enumerate(terms)
+        )
+        for other in others:
+            first = self.add("Add", first, other).text
+        return first
+
+    def add_constant(self, name: str, value: Any, dtype: Any = np.float64) -> str:
         from onnx import numpy_helper
 
-        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype=np.float64), name))
+        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype=dtype), name))
         return name
 
     def add_node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:

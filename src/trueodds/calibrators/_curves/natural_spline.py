@@ -69,6 +69,19 @@ class NaturalSpline:
         """The second derivatives at the knots, (m,)."""
         return second_derivative_matrix(self.knots) @ self.values
 
+    def coefficients(self) -> Array:
+        """Of 1, t, t² and t³ on the m + 1 intervals, (4, m + 1); t is the distance from the knot to the left."""
+        f, curvature, h = self.values, self.second_derivatives, np.diff(self.knots)
+        first, last = (slope if abs(slope) > SLOPE_TOLERANCE else 0.0 for slope in self.slope(self.knots[[0, -1]]))
+        between = [
+            f[:-1],
+            np.diff(f) / h - h / 6 * (2 * curvature[:-1] + curvature[1:]),
+            curvature[:-1] / 2,
+            np.diff(curvature) / (6 * h),
+        ]
+        ends = np.array([[f[0], first, 0.0, 0.0], [f[-1], last, 0.0, 0.0]]).T
+        return np.column_stack([ends[:, 0], np.stack(between), ends[:, 1]])
+
     def _locate_segments(self, x: Array) -> tuple[Array, Array, Array]:
         """The segment of each x, the relative position within it (0 to 1), and its width, all (n,)."""
         j = np.clip(np.searchsorted(self.knots, x, "right") - 1, 0, len(self.knots) - 2)

@@ -15,6 +15,7 @@ from trueodds.data.labels import TRUTH_REMEDY, truth_value
 from trueodds.io import files
 from trueodds.io.conversion import ENCODING_REMEDY, describe_cell, is_readable
 from trueodds.io.csv_format import DETECTED, CsvSettings
+from trueodds.io.harness_logs import convert_document, samples_of_eval_file
 from trueodds.io.json_lines import JsonLinesTable
 from trueodds.io.nested_fields import NO_FIELD, find_field, to_python
 from trueodds.io.table import ROWS_PER_BATCH, ColumnSource, to_list
@@ -136,8 +137,8 @@ def iterate_records(data: Any, csv_settings: CsvSettings = DETECTED) -> Iterator
         yield from _records_in_memory(data)
         return
     for path in paths:
-        if str(path).lower().endswith(".json"):
-            yield from _records_of_json_document(os.fspath(path))
+        if str(path).lower().endswith((".json", ".eval")):
+            yield from _records_of_document(os.fspath(path))
             continue
         for table in files.open_tables(path, csv_settings):
             for row, (line, fields) in enumerate(_rows_by_column(table)):
@@ -155,20 +156,17 @@ def _rows_by_column(table: ColumnSource) -> Iterator[tuple[int | None, Mapping[s
             yield None, {name: None if cell == "" else cell for name, cell in zip(chunk, row, strict=True)}
 
 
-def _records_of_json_document(path: str) -> Iterator[Record]:
-    """Yield the records of a JSON document: a list of objects, or an object with one object per question."""
+def _records_of_document(path: str) -> Iterator[Record]:
+    """Yield the records of a JSON document, or of a log of an evaluation harness.
+
+    A document is a list of objects, or an object with one object per question.
+    """
     fix = "Write a list of objects, or one object that holds an object for each question."
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            document = json.load(file, object_pairs_hook=unique_keys)
-    except FileNotFoundError:
-        raise InputError("TO301", "There is no such file.", repr(path), "Check the path.") from None
-    except RepeatedKey as problem:
-        raise InputError(
-            "TO313", f"{path} names a key twice.", describe_json_error(problem), "Write each key once."
-        ) from None
-    except (OSError, ValueError, RecursionError) as problem:
-        raise InputError("TO303", f"{path} cannot be read as json.", describe_json_error(problem), fix) from None
+    document: Any
+    if path.lower().endswith(".eval"):
+        document = samples_of_eval_file(path)
+    else:
+        document = convert_document(_load_json(path, fix))
     if isinstance(document, Mapping):
         document = [{"id": name, **item} if isinstance(item, Mapping) else item for name, item in document.items()]
     if not isinstance(document, list):
@@ -179,6 +177,20 @@ def _records_of_json_document(path: str) -> Iterator[Record]:
                 "TO302", "A record must be an object.", f"{describe_cell(fields)} in row {row} of {path}", fix
             )
         yield Record(path, row, None, fields)
+
+
+def _load_json(path: str, fix: str) -> Any:
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return json.load(file, object_pairs_hook=unique_keys)
+    except FileNotFoundError:
+        raise InputError("TO301", "There is no such file.", repr(path), "Check the path.") from None
+    except RepeatedKey as problem:
+        raise InputError(
+            "TO313", f"{path} names a key twice.", describe_json_error(problem), "Write each key once."
+        ) from None
+    except (OSError, ValueError, RecursionError) as problem:
+        raise InputError("TO303", f"{path} cannot be read as json.", describe_json_error(problem), fix) from None
 
 
 def _records_in_memory(data: Any) -> Iterator[Record]:

@@ -25,6 +25,9 @@ FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "lightning": ("src/trueodds/integrations/lightning.py",),
     "transformers": (),
     "keras": ("src/trueodds/integrations/keras.py",),
+    "mlflow": ("src/trueodds/integrations/mlflow.py",),
+    "evaluate": ("src/trueodds/integrations/evaluate_metric.py",),
+    "lm_eval": ("src/trueodds/integrations/lm_eval.py",),
 }
 
 collect_ignore = [file for name, files in FILES_OF_LIBRARY.items() if find_spec(name) is None for file in files]

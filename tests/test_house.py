@@ -37,6 +37,10 @@ OPTIONAL = {
     "lightning": ("integrations/lightning.py",),
     "transformers": ("integrations/transformers.py",),
     "keras": ("integrations/keras.py",),
+    "mlflow": ("integrations/mlflow.py",),
+    "evaluate": ("integrations/evaluate_metric.py",),
+    "wandb": (),
+    "lm_eval": ("integrations/lm_eval.py",),
     "duckdb": (),
     "matplotlib": ("reports/",),
     "jinja2": ("reports/",),
@@ -229,7 +233,10 @@ def test_an_optional_library_is_imported_only_in_the_file_named_for_it() -> None
     assert wrong == []
 
 
-DOCTESTS_NEED = ("dask", "distributed", "pyspark", "torch", "torchmetrics", "lightning", "transformers", "keras")
+DOCTESTS_NEED = (
+    *("dask", "distributed", "pyspark", "torch", "torchmetrics", "lightning", "transformers", "keras"),
+    *("mlflow", "lm_eval", "evaluate"),
+)
 
 
 def test_files_that_need_an_engine_are_left_out_of_the_doctests_where_it_is_missing() -> None:

@@ -14,6 +14,7 @@ NAMES = {
         "calibration slope", "calibration intercept", "weak calibration", "moderate calibration", "external validation",
         "TRIPOD", "clinical prediction model",
     ),
+    "how_to/databases": ("SQL", "DuckDB", "PostgreSQL"),
     "how_to/fairness_by_groups": ("fairness", "subgroup"),
     "how_to/forecasts": ("quantile forecast", "prediction interval", "regression"),
     "how_to/gate_in_ci": ("ECE gate", "calibration gate", "CI gate", "GitHub Actions", "test suite"),
@@ -21,6 +22,7 @@ NAMES = {
     "how_to/judges_and_few_labels": ("LLM judge", "prediction-powered inference", "PPI", "Rogan-Gladen"),
     "how_to/language_models": ("LLM", "verbalized confidence", "language model"),
     "how_to/monitor_a_model": ("monitoring", "drift"),
+    "how_to/other_tools": ("MLflow", "Weights & Biases", "TensorBoard", "lm-evaluation-harness", "skore", "Evidently"),
     "how_to/paper_table": ("table for a paper", "LaTeX table"),
     "how_to/rows_on_a_cluster": ("Spark", "Dask"),
     "how_to/scikit_learn": (

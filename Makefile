@@ -82,6 +82,10 @@ picture: $(VENV)/.demo demo/digits.parquet ## draw the README's picture again
 gallery: $(VENV)/.demo ## draw every diagram from the files in DATA, and the page that shows them
 	$(BIN)/python demo/gallery.py $(DATA) docs
 
+.PHONY: doors
+doors: ## test the connections to other tools, each with its real library in its own environment; ARGS="mlflow sql" for some
+	$(PYTHON) .ci/doors.py $(ARGS)
+
 SPHINX = $(BIN)/sphinx-build -W --keep-going -d docs/_build/doctrees
 
 docs: $(VENV)/.docs ## build the documentation site; every warning is an error

@@ -23,7 +23,7 @@ DOORS: dict[str, tuple[str, tuple[str, ...]]] = {
     "loggers": ("wandb,tensorboard", ("tensorboard",)),
     "evaluate": ("files", ("evaluate",)),
     "skore": ("files,report", ("skore",)),
-    "evidently": ("files,report", ("evidently",)),
+    "evidently": ("files,report", ("evidently", "pandas<3")),  # 0.7.23 imports what pandas 3.1 lacks
 }
 TOOLS = ("pytest", "hypothesis")
 

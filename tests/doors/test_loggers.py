@@ -23,7 +23,8 @@ def test_an_offline_run_of_wandb_has_numbers_and_image(results, tmp_path):
     wandb = pytest.importorskip("wandb")
     with wandb.init(mode="offline", dir=str(tmp_path), project="doors") as run:
         log_to_wandb(run, results, step=3)
-    summary = dict(run.summary)
+        run.log({"epoch": 4}, step=4, commit=True)  # which completes step 3
+        summary = dict(run.summary)
     expected = result_scalars(results)
     assert {name: summary[name] for name in expected} == pytest.approx(expected)
     assert list(tmp_path.rglob("media/images/*.png"))

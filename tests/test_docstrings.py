@@ -34,6 +34,7 @@ ORDER = [
 FUNCTIONS = {name: value for name in to.__all__ if inspect.isfunction(value := getattr(to, name))} | {
     "calibrators.fit": fit,
     "calibrators.class_weights": class_weights,
+    **{f"metrics.{name}": getattr(to.metrics, name) for name in to.metrics.__all__},
 }
 METHODS = {
     f"{registry.kind}-{name}": registry.load(name)

@@ -3,6 +3,7 @@ from . import calibrators as calibrators
 from . import diagrams as diagrams
 from . import estimators as estimators
 from . import hypotests as tests
+from . import metrics as metrics
 from .api.by_group import by_group as by_group
 from .api.compare import compare as compare
 from .api.displays import CalibrationBeltDisplay as CalibrationBeltDisplay

@@ -40,7 +40,8 @@ def public_names() -> dict[str, Any]:
     }
     packages = {name: dir(value) for name, value in names.items() if inspect.ismodule(value)}
     signatures = {name: str(inspect.signature(value)) for name, value in names.items() if name not in packages}
-    return {"trueodds": signatures, "packages": packages, **families}
+    metrics = {name: str(inspect.signature(getattr(to.metrics, name))) for name in packages["metrics"]}
+    return {"trueodds": signatures, "packages": packages, "metrics": metrics, **families}
 
 
 def method_stub(package: str, registry: Registry) -> str:
@@ -135,6 +136,7 @@ reveal_type(to.diagrams.Reliability)
 reveal_type(to.audit(preds).verdict)
 reveal_type(to.compare(preds, preds, "brier"))
 reveal_type(to.load("calibrator.json"))
+reveal_type(to.metrics.expected_calibration_error([0, 1], [0.2, 0.7], norm="l2"))
 reveal_type(to.InputError)
 """
 

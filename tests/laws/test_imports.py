@@ -52,6 +52,10 @@ def test_checking_data_loads_nothing_heavy() -> None:
     assert loaded(code, (*OPTIONAL, *HEAVY)) == set()
 
 
+def test_importing_metrics_loads_nothing_heavy() -> None:
+    assert loaded("import trueodds.metrics; dir(trueodds.metrics)", (*OPTIONAL, *HEAVY, "click")) == set()
+
+
 def test_naming_members_loads_none() -> None:
     families = "estimators:ESTIMATORS hypotests:TESTS calibrators:CALIBRATORS diagrams:DIAGRAMS"
     code = (

@@ -48,6 +48,10 @@ INTEGRATIONS = {
 }
 TITLES = {
     "functions": ("Functions", "The functions of `trueodds`, imported as `to`."),
+    "metrics": (
+        "Metrics",
+        "The functions of `trueodds.metrics`, which take the arguments of scikit-learn's metrics and return one number.",
+    ),
     "classes": ("Classes", "What the functions accept and return."),
     "torch": ("PyTorch", "The names of `trueodds.torch`; the page [PyTorch](../../torch.md) describes their use."),
     "integrations": (
@@ -65,6 +69,7 @@ def public_objects(docs: Path) -> dict[str, dict[str, str]]:
     displays = {name: f"trueodds.{name}" for name in library.__all__ if name.endswith("Display")}
     return {
         "functions": functions,
+        "metrics": {name: f"trueodds.metrics.{name}" for name in library.metrics.__all__},
         "classes": CLASSES,
         "displays": displays,
         "torch": {name: f"trueodds.torch.{name}" for name in torch_names(docs)},

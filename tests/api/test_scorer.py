@@ -4,10 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.naive_bayes import GaussianNB
 
 import trueodds as to
@@ -84,3 +87,67 @@ def test_a_forest_s_infinite_log_loss_is_noted_and_is_finite_with_min_prob():
     # scikit-learn clips at the eps of float64, and so agrees with that floor.
     floored = cross_val_score(forest, X, y, scoring=to.scorer("log_loss", min_prob=np.finfo(np.float64).eps), cv=3)
     np.testing.assert_allclose(floored, cross_val_score(forest, X, y, scoring="neg_log_loss", cv=3), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_several_scorers_by_name_search_models_of_classes_with_names(n_classes):
+    X, y = make_classification(300, n_classes=n_classes, n_informative=6, random_state=0)
+    names = np.array(["ant", "bee", "cat"])[y]
+    scoring = {"ece": to.scorer("ece"), "brier": to.scorer("brier"), "accuracy": "accuracy"}
+    found = cross_validate(GaussianNB(), X, names, scoring=scoring, cv=3, error_score="raise")
+    numbered = cross_validate(GaussianNB(), X, y, scoring=scoring, cv=3, error_score="raise")
+    for name in scoring:
+        assert found[f"test_{name}"].tolist() == numbered[f"test_{name}"].tolist()
+    for fold, (train, test) in enumerate(cross_folds(y)):
+        rows = to.Predictions.from_estimator(GaussianNB().fit(X[train], names[train]), X[test], names[test])
+        assert found["test_ece"][fold] == -to.measure(rows, "ece", interval=None).value
+    grid = {"C": [1e-3, 1.0]}
+    search = GridSearchCV(LogisticRegression(), grid, scoring=scoring, refit="brier", cv=3).fit(X, names)
+    assert search.best_params_ == {"C": 1.0}
+    assert search.best_score_ == search.cv_results_["mean_test_brier"].max()
+    assert np.isfinite(search.cv_results_["mean_test_ece"]).all()
+
+
+def cross_folds(y):
+    """The folds of `cv=3`, which have the same share of each class."""
+    from sklearn.model_selection import StratifiedKFold
+
+    return StratifiedKFold(3).split(y, y)
+
+
+def test_weights_are_routed_to_scorers_that_request_them(rows):
+    X, y = rows
+    w, folds = np.random.default_rng(0).random(len(y)), KFold(3)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = GaussianNB().set_fit_request(sample_weight=False)
+        weighted = to.scorer("brier").set_score_request(sample_weight=True)
+        scoring = {"weighted": weighted, "plain": to.scorer("brier").set_score_request(sample_weight=False)}
+        found = cross_validate(model, X, y, scoring=scoring, cv=folds, params={"sample_weight": w})
+        search = GridSearchCV(model, {"var_smoothing": [1e-9]}, scoring=weighted, cv=folds)
+        assert search.fit(X, y, sample_weight=w).best_score_ == pytest.approx(found["test_weighted"].mean())
+        named = to.scorer("brier").set_score_request(sample_weight="cost")
+        same = cross_validate(model, X, y, scoring=named, cv=folds, params={"cost": w})
+        assert same["test_score"].tolist() == found["test_weighted"].tolist()
+        with pytest.raises(UnsetMetadataPassedError):
+            cross_validate(model, X, y, scoring=to.scorer("brier"), cv=folds, params={"sample_weight": w})
+    for fold, (train, test) in enumerate(folds.split(X)):
+        fitted = GaussianNB().fit(X[train], y[train])
+        assert found["test_weighted"][fold] == to.scorer("brier")(fitted, X[test], y[test], sample_weight=w[test])
+        assert found["test_plain"][fold] == to.scorer("brier")(fitted, X[test], y[test])
+
+
+def test_a_request_is_no_change_of_the_scorer():
+    score = to.scorer("ece")
+    assert score.set_score_request(sample_weight=True) != score
+    assert score.weight_request is None
+    with pytest.raises(InputError, match="TO203"):
+        score.set_score_request(sample_weight=3)
+
+
+def test_importances_of_several_scorers_take_weights(rows):
+    X, y = rows
+    model, w = GaussianNB().fit(X, y), np.arange(len(y)) % 3
+    scoring = {"brier": to.scorer("brier"), "log_loss": to.scorer("log_loss")}
+    found = permutation_importance(model, X, y, scoring=scoring, n_repeats=2, random_state=0, sample_weight=w)
+    alone = permutation_importance(model, X, y, scoring=scoring["brier"], n_repeats=2, random_state=0, sample_weight=w)
+    assert found["brier"].importances.tolist() == alone.importances.tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +26,7 @@ from trueodds.lenses.lens_by_name import as_lens
 class Scorer:
     """An estimator that is called like a scikit-learn scorer, ``scorer(model, X, y)``; greater is better.
 
-    The fields are the arguments of `scorer`.
+    The fields are the arguments of `scorer`, and what `set_score_request` sets.
     """
 
     estimator: str | Estimator
@@ -36,6 +36,41 @@ class Scorer:
     weight_kind: str = "importance"
     rng: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
+    weight_request: bool | str | None = None
+
+    def set_score_request(self, *, sample_weight: bool | str | None = None) -> Scorer:
+        """Return the scorer that requests weights, or not, from scikit-learn's metadata routing.
+
+        Parameters
+        ----------
+        sample_weight : bool or str, optional
+            Whether weights are requested; a string is the name under which they are passed. With None, passing weights
+            raises an error.
+
+        Returns
+        -------
+        Scorer
+            A new scorer; this one is unchanged.
+        """
+        return replace(self, weight_request=check("sample_weight", sample_weight, bool | str | None, None))
+
+    def get_metadata_routing(self) -> Any:
+        """Return the request for weights, which scikit-learn reads.
+
+        Returns
+        -------
+        MetadataRequest
+            The request of the method `score`.
+        """
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=self.weight_request)
+        return request
+
+    def _accept_sample_weight(self) -> bool:
+        """Return True: scikit-learn asks scorers of a dictionary whether they take weights."""
+        return True
 
     def __call__(self, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the score of a fitted classifier on these rows: minus the error."""
@@ -119,6 +154,9 @@ def scorer(
     Probabilities are not clipped unless requested. One outcome with predicted probability 0, which trees with pure
     leaves produce, makes ``"log_loss"`` infinite, and a warning reports it. ``scorer("log_loss", min_prob=1e-12)`` is
     finite. The scorer ``neg_log_loss`` of scikit-learn always clips, at 2.2e-16 for float64.
+
+    With scikit-learn's metadata routing, ``scorer("ece").set_score_request(sample_weight=True)`` gets the weights that
+    are passed as ``params={"sample_weight": w}``.
 
     Examples
     --------

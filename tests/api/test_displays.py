@@ -1,9 +1,12 @@
 """Displays as users of scikit-learn know them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, ShuffleSplit, cross_validate
 
 import trueodds as to
 from trueodds.api import displays
@@ -112,3 +115,91 @@ def test_a_name_that_is_none_lists_the_near_ones():
 def test_wrong_settings_are_refused_as_everywhere():
     with pytest.raises(InputError, match="TO202"):
         displays.ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.9], bin=3)
+
+
+def cross_validated(seed=0, n=300, **more):
+    """Data, and the result of their cross-validation."""
+    X, y = data(seed, n)
+    options = {"cv": 3, "return_estimator": True, "return_indices": True} | more
+    return X, y, cross_validate(LogisticRegression(), X, y, **options)
+
+
+def out_of_fold(X, y, found):
+    """Probabilities of the event by the model of the fold that tested each row, in the order of the folds."""
+    tested = found["indices"]["test"]
+    p = np.concatenate(
+        [model.predict_proba(X[rows])[:, 1] for model, rows in zip(found["estimator"], tested, strict=True)]
+    )
+    return np.concatenate(tested), p
+
+
+def test_a_cross_validation_is_drawn_as_its_out_of_fold_predictions():
+    X, y, found = cross_validated()
+    rows, p = out_of_fold(X, y, found)
+    w = np.random.default_rng(0).random(len(y))
+    shown = displays.ReliabilityDisplay.from_cv_results(found, X, y, sample_weight=w, bins=5)
+    assert shown.diagram.to_dict() == to.draw(to.Predictions(y[rows], p, weight=w[rows]), bins=5).to_dict()
+    frame = displays.ReliabilityDisplay.from_cv_results(found, pd.DataFrame(X), pd.Series(y), bins=5)
+    assert frame.diagram.to_dict() == to.draw(to.Predictions(y[rows], p), bins=5).to_dict()
+    ax = Figure().subplots()
+    assert displays.ReliabilityDisplay.from_cv_results(found, X, y, ax=ax).ax_ is ax
+
+
+def test_the_smooth_curve_of_a_cross_validation_is_the_mean_of_the_curves_of_its_folds():
+    X, y, found = cross_validated()
+    rows, p = out_of_fold(X, y, found)
+    shown = displays.ReliabilityCurveDisplay.from_cv_results(found, X, y)
+    pooled = to.draw(to.Predictions(y[rows], p), "reliability_curve")
+    table = shown.diagram.frame()
+    curves = table[table["part"] == "fold"]
+    pd.testing.assert_frame_equal(table[table["part"] != "fold"], pooled.frame())
+    assert curves["piece"].nunique() >= 3
+    # A curve is Σ w y K(s, p) / Σ w K(s, p), so that of all rows is the mean of those of the folds by Σ K(s, p).
+    h, logits = float(pooled.panels["bandwidth"][0]), np.log(p / (1 - p))
+    fold_of_row = np.repeat(np.arange(3), [len(test) for test in found["indices"]["test"]])
+    score = 0.5
+    kernel = np.exp(-((np.log(score / (1 - score)) - logits) ** 2) / (2 * h**2))
+    weights = np.bincount(fold_of_row, kernel)
+    rates = []
+    for _, curve in curves.groupby("piece"):
+        if curve["score"].min() < score < curve["score"].max():
+            rates.append(np.interp(score, curve["score"], curve["rate"]))
+    assert len(rates) == 3
+    curve = pooled.frame()
+    curve = curve[curve["part"] == "curve"]
+    # Points are half a bandwidth apart, so linear interpolation has an error of the second order.
+    expected = np.interp(score, curve["score"], curve["rate"])
+    assert weights @ rates / weights.sum() == pytest.approx(expected, abs=2e-3)
+    lines = [line.get_label() for line in shown.ax_.get_lines()]
+    assert len(lines) > len(displays.ReliabilityCurveDisplay(pooled).plot().ax_.get_lines())
+
+
+def test_several_classes_of_a_cross_validation_are_drawn_without_single_folds():
+    X, y = make_classification(300, n_classes=3, n_informative=4, random_state=0)
+    names = np.array(["ant", "bee", "cat"])[y]
+    found = cross_validate(LogisticRegression(), X, names, cv=3, return_estimator=True, return_indices=True)
+    shown = displays.ReliabilityCurveDisplay.from_cv_results(found, X, names, lens="classwise")
+    assert shown.diagram.panels["view"].tolist()
+    assert set(shown.diagram.table["part"]) == {"curve", "strip"}
+    confidence = displays.ReliabilityCurveDisplay.from_cv_results(found, X, names, smoother="loess")
+    assert set(confidence.diagram.table["part"]) == {"curve", "strip", "fold"}
+
+
+def test_what_is_no_cross_validation_of_these_rows_is_refused():
+    X, y, found = cross_validated()
+    draw = displays.ReliabilityDisplay.from_cv_results
+    for name in ("return_estimator", "return_indices"):
+        with pytest.raises(InputError, match=r"TO202.*return_estimator=True, return_indices=True"):
+            draw(cross_validated(**{name: False})[2], X, y)
+    with pytest.raises(InputError, match="TO107"):
+        draw(found, X[:-1], y[:-1])
+    with pytest.raises(InputError, match="TO107"):
+        draw(found, X, y[:-1])
+    with pytest.raises(InputError, match=r"TO107.*sample_weight"):
+        draw(found, X, y, sample_weight=y[:-1])
+    with pytest.raises(InputError, match=r"TO205.*several folds"):
+        draw(cross_validated(cv=ShuffleSplit(3, test_size=0.5, random_state=0))[2], X, y)
+    labels = np.sort(np.arange(300) % 3)
+    lacking = cross_validate(LogisticRegression(), X, labels, cv=KFold(3), return_estimator=True, return_indices=True)
+    with pytest.raises(InputError, match=r"TO205.*different classes.*StratifiedKFold"):
+        draw(lacking, X, labels)

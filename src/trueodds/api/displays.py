@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.api.draw import draw
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.suggestions import suggest_names
+from trueodds.core.typing import Array
+from trueodds.data.arrays import as_array
+from trueodds.data.concatenate import concatenate
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS, PREDICTION_DIAGRAMS
 from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.curve_smoother import is_supported
+from trueodds.diagrams.table_columns import stack_tables
 
 
 class Display:
@@ -191,11 +198,127 @@ class Display:
         return cls._draw(preds, lens, ax, settings)
 
     @classmethod
+    @checks_arguments
+    def from_cv_results(
+        cls,
+        cv_results: Mapping[str, Any],
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        lens: Any = None,
+        ax: Any = None,
+        **settings: Any,
+    ) -> Self:
+        """Draw the diagram of the out-of-fold predictions of a cross-validation.
+
+        Each row is predicted by the classifier of the fold that tested it, which was not fitted to the row. A
+        `ReliabilityCurveDisplay` with one panel also draws the curve of each fold as a thin line. With the same
+        bandwidth, the curve of all rows is the mean of these, weighted by the rows near each score.
+
+        Parameters
+        ----------
+        cv_results : mapping
+            What `cross_validate` returns with ``return_estimator=True`` and ``return_indices=True``.
+        X : array or data frame (n, d)
+            Features, as passed to `cross_validate`.
+        y : array (n,)
+            Labels, as passed to `cross_validate`.
+        sample_weight : array (n,), optional
+            Weights of the rows.
+        lens : str, Lens or callable, optional
+            Which predicted probability is examined, as in `measure`.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on.
+        **settings
+            Settings of the diagram, and `title`, `figsize`, `dpi` and `legend`.
+
+        Returns
+        -------
+        Display
+            The drawn display.
+
+        Raises
+        ------
+        InputError
+            TO107 if `X` or `y` has other rows, TO202 if `cv_results` lacks the classifiers or the indices, TO205 if a
+            row is tested in several folds or the classifiers have different classes, and as for `draw`.
+
+        Notes
+        -----
+        Bars and bands describe the noise of the rows. How much the classifiers of the folds differ is shown by their
+        curves.
+        """
+        folds = predict_folds(cv_results, X, y, sample_weight)
+        diagram = draw(concatenate(folds), cls.method, lens=lens, **settings)
+        if cls.method == "reliability_curve" and len(diagram.panels["view"]) == 1:
+            kernel = {} if settings.get("smoother") == "loess" else {"bandwidth": float(diagram.panels["bandwidth"][0])}
+            curve_settings = settings | kernel | {"band": None}
+            curves = [draw(fold, cls.method, lens=lens, **curve_settings).table for fold in folds]
+            diagram = replace(diagram, table=stack_tables([diagram.table, fold_curves(curves)]))
+        return cls(diagram).plot(ax)
+
+    @classmethod
     def _draw(
         cls, preds: Predictions | Mapping[str, Predictions], lens: Any, ax: Any, settings: dict[str, Any]
     ) -> Self:
         """Compute the diagram and plot it on `ax` or on a new figure."""
         return cls(draw(preds, cls.method, lens=lens, **settings)).plot(ax)
+
+
+def predict_folds(
+    cv_results: Mapping[str, Any], X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> list[Predictions]:
+    """Return the predictions of the test rows of each fold by its classifier; `Display.from_cv_results` has the errors.
+
+    The arguments are those of `Display.from_cv_results`.
+    """
+    from sklearn.utils import _safe_indexing
+
+    missing = [name for name in ("estimator", "indices") if name not in cv_results]
+    if missing:
+        fix = "Call cross_validate(…, return_estimator=True, return_indices=True)."
+        raise InputError("TO202", f"cv_results needs {missing[0]!r}.", ", ".join(cv_results), fix)
+    models, tested = cv_results["estimator"], cv_results["indices"]["test"]
+    labels = as_array(y, "y")
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    n_of_cv = 1 + max(int(rows.max()) for part in cv_results["indices"].values() for rows in part)
+    if not n_rows == len(labels) >= n_of_cv:
+        fix = "Pass the arrays that cross_validate got."
+        got = f"{n_rows:,} rows of X and {len(labels):,} of y for {n_of_cv:,}"
+        raise InputError("TO107", "X and y must have the rows of the cross-validation.", got, fix)
+    if len(np.unique(np.concatenate(tested))) < sum(map(len, tested)):
+        fix = "Use a splitter whose test folds do not overlap, such as StratifiedKFold."
+        raise InputError("TO205", "A row is tested in several folds.", f"{len(tested)} folds", fix)
+    if len({tuple(model.classes_) for model in models}) > 1:
+        fix = "Use a splitter that keeps every class in every fold, such as StratifiedKFold."
+        raise InputError("TO205", "The classifiers of the folds have different classes.", "", fix)
+    weight = None if sample_weight is None else as_array(sample_weight, "sample_weight")
+    if weight is not None and len(weight) != len(labels):
+        got = f"shape {weight.shape} for {len(labels):,} rows"
+        raise InputError("TO107", "sample_weight must have one value per row.", got, "Align it first.")
+    return [
+        Predictions.from_estimator(
+            model, _safe_indexing(X, rows), labels[rows], weight=None if weight is None else weight[rows]
+        )
+        for model, rows in zip(models, tested, strict=True)
+    ]
+
+
+def fold_curves(tables: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Return the rows of a table with the curves of folds where enough rows contribute, as the part `fold`.
+
+    `tables` are those of the reliability curve of each fold. The pieces of all curves are numbered in a row.
+    """
+    parts, n_pieces = [], 0
+    for table in tables:
+        points = np.flatnonzero((table["part"] == "curve") & is_supported(table["effective"]))
+        is_new = (np.diff(points, prepend=points[0] - 1) > 1) | (np.diff(table["piece"][points], prepend=-1) != 0)
+        piece = n_pieces - 1 + np.cumsum(is_new)
+        n_pieces = int(piece[-1]) + 1
+        part = {name: column[points] for name, column in table.items()}
+        parts.append(part | {"part": np.full(len(points), "fold", dtype=object), "piece": piece})
+    return stack_tables(parts)
 
 
 # Names of the diagrams by the names of their display classes, such as "reliability" by "ReliabilityDisplay".

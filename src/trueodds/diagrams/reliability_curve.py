@@ -123,9 +123,10 @@ class ReliabilityCurve(Recipe):
 
     Columns of `table`: view part piece score rate low high reference error probability probability_low probability_high
     effective x_low x_high n weight share outside. The values of `part` are `curve` (at `score`: the curve in rate, its
-    band in low and high, the effective sample size near it) and `strip` (share of predictions from x_low to x_high).
-    Points lie within h of a score; those of one `piece` follow each other without a gap. `outside`: the reference is
-    outside the confidence band, or the curve outside the consistency band. Columns that a part does not use are NaN.
+    band in low and high, the effective sample size near it) and `strip` (share of predictions from x_low to x_high);
+    `ReliabilityCurveDisplay.from_cv_results` adds `fold`, the curve of each fold. Points lie within h of a score; those
+    of one `piece` follow each other without a gap. `outside`: the reference is outside the confidence band, or the
+    curve outside the consistency band. Columns that a part does not use are NaN.
 
     References
     ----------
@@ -549,6 +550,11 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         for number in np.unique(run[supported]):
             in_run = run == number
             marks += self._piece_marks({name: column[in_run] for name, column in curve.items()}, size)
+        folds = select_part(rows, "fold")
+        thin: dict[str, Any] = {"color": styling.INSIDE_COLOR, "linewidth": 0.7, "alpha": 0.6, "zorder": 2}
+        for piece in np.unique(folds["piece"]):
+            x, rate = (folds[name][folds["piece"] == piece] for name in ("score", "rate"))
+            marks.append(Line(x, rate, label="single folds", layer="curve", **thin))
         tallest = float(self.panels["tallest"][panel])
         return [*marks, self.diagonal(), self.strip(strip["x_low"], strip["x_high"], strip["share"], tallest, size)]
 

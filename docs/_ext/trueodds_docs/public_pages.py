@@ -50,7 +50,7 @@ TITLES = {
     "functions": ("Functions", "The functions of `trueodds`, imported as `to`."),
     "metrics": (
         "Metrics",
-        "The functions of `trueodds.metrics`, which take the arguments of scikit-learn's metrics and return one number.",
+        "The functions of `trueodds.metrics`, with the arguments of scikit-learn's metrics, return one number.",
     ),
     "classes": ("Classes", "What the functions accept and return."),
     "torch": ("PyTorch", "The names of `trueodds.torch`; the page [PyTorch](../../torch.md) describes their use."),

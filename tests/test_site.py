@@ -183,9 +183,10 @@ def test_an_example_asks_a_question_and_uses_the_library(site: dict[str, Any], f
 def test_every_public_function_and_class_has_a_page(pages: dict[str, str]) -> None:
     import trueodds as to
 
-    public = {name for name in to.__all__ if name not in {"estimators", "tests", "calibrators", "diagrams"}}
+    packages = {"estimators", "tests", "calibrators", "diagrams", "metrics"}
     documented = {path.rpartition("/")[2].removesuffix(".myst") for path in pages if path.startswith("reference/")}
-    assert public - documented == set()
+    assert {*to.__all__} - packages - documented == set()
+    assert {f"reference/metrics/{name}.myst" for name in to.metrics.__all__} <= pages.keys()
 
 
 def test_the_first_page_of_the_reference_lists_every_method_with_a_sentence(site: dict[str, Any]) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.cli import rows
+from tests.few_candidates import few_candidates
 from trueodds.cli import main
 
 Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True, scope="package")
+def reduced_candidates() -> Iterator[None]:
+    with few_candidates():
+        yield
 
 
 @pytest.fixture

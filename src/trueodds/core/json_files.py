@@ -140,6 +140,11 @@ class JsonObject:
 
 def strict_json(value: Any) -> Any:
     """Convert a value to strict JSON: infinities and NaN become null, arrays lists, and results their JSON."""
+    kind = type(value)  # most values are of these types, and subclass checks of an abstract class are slow
+    if kind is str or kind is int or value is None:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
     if is_dataclass(value) and not isinstance(value, type) and hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):

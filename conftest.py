@@ -1,7 +1,10 @@
-"""Leaves out the doctests of files that cannot be imported because an optional library is not installed."""
+"""Leaves out files without doctests, and those that cannot be imported because an optional library is missing."""
+
+from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # by default Keras needs TensorFlow, which no test uses
 
@@ -30,4 +33,18 @@ FILES_OF_LIBRARY: dict[str, tuple[str, ...]] = {
     "lm_eval": ("src/trueodds/integrations/lm_eval.py",),
 }
 
-collect_ignore = [file for name, files in FILES_OF_LIBRARY.items() if find_spec(name) is None for file in files]
+_ROOT = Path(__file__).parent
+_IGNORED_FILES = {
+    _ROOT / file for name, files in FILES_OF_LIBRARY.items() if find_spec(name) is None for file in files
+} | {
+    # Pytest would look for doctests in everything that they define or import.
+    file
+    for folder in ("src", "studies/src")
+    for file in (_ROOT / folder).rglob("*.py")
+    if b">>>" not in file.read_bytes()
+}
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out these files; pytest would make a path of each entry of `collect_ignore` for each file that it sees."""
+    return True if collection_path in _IGNORED_FILES else None

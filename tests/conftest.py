@@ -10,11 +10,18 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests import slow_parameters
+
 # Compilation makes the first example slow, so a deadline would fail at random. Where nothing may be skipped
 # the examples are the same on every run.
 NO_SKIPS = os.environ.get("TRUEODDS_NO_SKIPS", "") not in ("", "0")
 hypothesis.settings.register_profile("house", deadline=None, derandomize=NO_SKIPS)
 hypothesis.settings.load_profile("house")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before test files are imported, note whether slow tests run."""
+    slow_parameters.slow_tests_run = config.getoption("markexpr") != "not slow"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,12 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 import trueodds.calibrators
 from tests.calibrators.rows import draw_predictions, made, one_hot
+from tests.slow_parameters import law_examples
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.choose import sort_by_complexity
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
@@ -25,7 +26,7 @@ from trueodds.core.registry import dataclass_settings
 from trueodds.data.predictions import Predictions
 
 every = pytest.mark.parametrize("name", CALIBRATORS.names())
-examples = settings(max_examples=12, deadline=None, derandomize=True)
+examples = law_examples()
 
 
 @st.composite

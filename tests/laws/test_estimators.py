@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.estimators.values_by_view import measure_views
+from tests.slow_parameters import law_examples
 from trueodds import InputError, Predictions, measure
 from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance
@@ -31,7 +32,7 @@ from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 Problem = tuple[Array, Array, Array]  # labels, probabilities, weights
-LAWFUL = settings(max_examples=12, deadline=None, derandomize=True)
+LAWFUL = law_examples()
 
 SETTINGS: tuple[dict[str, Any], ...] = (
     {},

@@ -1,4 +1,4 @@
-# make demo · make check · make test · make test-oldest · make other-processor · make bench · make picture · make gallery · make docs ·
+# make demo · make check · make test · make test-oldest · make other-processor · make mutate · make bench · make picture · make gallery · make docs ·
 # make linkcheck · make dist · make compiled-wheel · make release-check · make clean
 PYTHON ?= $(if $(filter Windows_NT,$(OS)),python,python3)
 VENV ?= .venv
@@ -13,7 +13,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 EXE := $(if $(filter Windows_NT,$(OS)),.exe)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo check test test-oldest other-processor bench picture gallery docs linkcheck dist compiled-wheel release-check clean
+.PHONY: demo check test test-oldest other-processor mutate bench picture gallery docs linkcheck dist compiled-wheel release-check clean
 
 demo: $(VENV)/.demo demo/digits.parquet ## train a forest on handwritten digits and audit it
 	$(BIN)/trueodds audit demo/digits.parquet --html demo/digits.html --json demo/digits.json
@@ -73,6 +73,9 @@ ONCE := tests/kernels/test_parallel.py::test_every_kernel_is_also_plain_python
 other-processor: $(VENV)/.test ## the numerical tests again, with the code that the libraries have for the oldest processor
 	$(BIN)/python -m tests.other_processor $(BIN)/python -m pytest -n 2 $(addprefix tests/,$(NUMERICAL)) --deselect $(ONCE) $(ARGS)
 
+mutate: $(VENV)/.mutation ## change MODULE, a folder of the package, in 300 places drawn by a seed; does a test notice each?
+	$(BIN)/python -m tests.mutate $(MODULE) $(ARGS)
+
 bench: $(VENV)/.demo ## speed beside the peers that are installed, start-up, an audit; ARGS="tally --rows 1000000" for more
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -127,6 +130,10 @@ $(VENV)/.docs: $(PROJECTS) | $(BIN)/python$(EXE)
 # Dask and Spark, PyTorch, Lightning, Transformers and Keras, Playwright, two gigabytes: their tests are skipped without them.
 $(VENV)/.engines: $(VENV)/.test
 	$(PIP) install --editable '.[test,engines,training,browser]' '$(TORCH)'
+	@touch $@
+
+$(VENV)/.mutation: $(VENV)/.test
+	$(PIP) install --editable '.[test,mutation]'
 	@touch $@
 
 # A half-made environment is removed: without pip it would fail again, with a worse message.

@@ -142,9 +142,9 @@ class RelationTable(ColumnSource):
         quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
         with _convert_engine_errors(self.name, "duckdb", "Error"):
             projection = self._relation.project(", ".join(quoted))
-            is_new = hasattr(projection, "to_arrow_reader")  # which replaces fetch_record_batch
-            read_batches = projection.to_arrow_reader if is_new else projection.fetch_record_batch
-            yield from read_batches(size)
+            # The newest of the names that this version of DuckDB has, because it warns of the older ones.
+            names = ("to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader")
+            yield from getattr(projection, next(name for name in names if hasattr(projection, name)))(size)
 
 
 def _text_columns(schema: Any) -> frozenset[str]:

@@ -23,21 +23,21 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 # Methods whose names are also values of settings (interval="auto", band="consistency"), settings or columns.
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
-    "modules": 464,
-    "lines of code": 71_284,
-    "lines of docstrings": 24_444,
-    "modules under 60 lines of code": 77,
+    "modules": 489,
+    "lines of code": 73_293,
+    "lines of docstrings": 25_563,
+    "modules under 60 lines of code": 90,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 48,
     "functions that convert to or from JSON": 43,
-    "names of methods outside their module": 313,
-    "numbers named in capitals": 721,
-    "functions entered by measure without an interval": 89,
+    "names of methods outside their module": 399,
+    "numbers named in capitals": 731,
+    "functions entered by measure without an interval": 87,
     "files entered by measure without an interval": 26,
-    "functions entered by measure with an interval": 264,
-    "files entered by measure with an interval": 45,
+    "functions entered by measure with an interval": 263,
+    "files entered by measure with an interval": 44,
     "functions entered by audit": 1_028,  # the largest of several runs, which differ by nine
-    "files entered by audit": 140,
+    "files entered by audit": 141,
 }
 NO_CODE = {
     tokenize.COMMENT,

@@ -131,3 +131,33 @@ def test_another_number_of_columns_is_refused():
     for columns in ("p", ["a", "b"]):
         with pytest.raises(InputError, match="TO501"):
             calibrator.to_sql(columns)
+
+
+@pytest.mark.parametrize("name", ["platt", "isotonic", "venn_abers", "temperature"])
+def test_what_is_no_probability_has_no_result(name):
+    P, y = draw_predictions(400, 2, 1.7, 1)
+    calibrator = to.fit(Predictions(y, P), name)
+    values = "(NULL), ('NaN'), ('-0.1'), ('1.5'), ('0.3')"
+    query = f"SELECT {calibrator.to_sql('p')} FROM (VALUES {values}) AS t(p)"
+    *wrong, (q,) = duckdb.sql(query).fetchall()
+    assert wrong == [(None,)] * 4
+    assert q == pytest.approx(calibrator.predict_proba([0.3])[0, 1], abs=1e-12)
+    module: dict[str, Any] = {}
+    exec(calibrator.to_python(), module)
+    for row in ([np.nan, 1.0], [-0.1, 1.1], [1.5, 0.0], [0.2, 0.3, 0.5]):
+        with pytest.raises(ValueError, match=r"shape \(n, 2\) and contain probabilities"):
+            module["recalibrate"]([row])
+
+
+def test_a_missing_or_infinite_logit_has_no_result():
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=400), rng.integers(0, 2, 400)
+    calibrator = fit(CALIBRATORS.make("vector", {"logits": True}), Predictions.from_logits(y, z))
+    query = f"SELECT {calibrator.to_sql('z')} FROM (VALUES (NULL), ('NaN'), ('-Infinity'), ('0.5')) AS t(z)"
+    *wrong, (q,) = duckdb.sql(query).fetchall()
+    assert wrong == [(None,)] * 3
+    assert q == pytest.approx(calibrator.predict_proba([0.5], logits=True)[0, 1], abs=1e-12)
+    module: dict[str, Any] = {}
+    exec(calibrator.to_python(), module)
+    with pytest.raises(ValueError, match="finite logits"):
+        module["recalibrate"]([[np.inf, 0.0]])

@@ -420,7 +420,7 @@ class FittedCalibrator(Result):
         -------
         str or list of str
             The expression of the recalibrated probability of the second class or, for several columns, one expression
-            for each class.
+            for each class; NULL if a value is missing or no probability. Rows are not divided by their sum.
 
         Raises
         ------
@@ -444,7 +444,7 @@ class FittedCalibrator(Result):
         Returns
         -------
         str
-            A module with the function `recalibrate(P)`, from probabilities (or logits) to probabilities, (n, K).
+            A module with `recalibrate(P)`, from probabilities (or logits) to probabilities, (n, K).
             InputError TO526 for a map without a formula.
 
         Examples

@@ -129,15 +129,20 @@ class NumPySource(Target):
 
 
 def write_sql(calibration_map: CalibrationMap, columns: Sequence[str], k: int) -> list[str]:
-    """Expressions of the recalibrated probabilities of K classes, from one column for two classes or from K columns."""
+    """Expressions of the recalibrated probabilities of K classes, from one column for two classes or from K columns.
+
+    They are NULL where a column is NULL, NaN or out of range, which functions such as GREATEST would hide.
+    """
     if len(columns) != k and (len(columns), k) != (1, 2):
         fix = "Pass the columns of all classes" + (", or that of the second one." if k == 2 else ".")
         raise InputError("TO501", f"The calibrator has {k} classes.", f"{len(columns)} columns", fix)
     target = Sql()
     terms = [Term(target, f"CAST({_quote(name)} AS DOUBLE PRECISION)") for name in columns]
+    in_range = "abs({}) <= 1e308" if calibration_map.logits else "{} BETWEEN 0 AND 1"
+    condition = " AND ".join(in_range.format(term.text) for term in terms)
     if len(terms) == 1:
         terms = [target.constant(0.0) if calibration_map.logits else target.constant(1.0) - terms[0], *terms]
-    return [q.text for q in write_map(target, calibration_map, terms)]
+    return [f"CASE WHEN {condition} THEN {q.text} END" for q in write_map(target, calibration_map, terms)]
 
 
 def _quote(name: str) -> str:
@@ -145,9 +150,15 @@ def _quote(name: str) -> str:
 
 
 def write_numpy(calibration_map: CalibrationMap, k: int, description: str) -> str:
-    """Source text of a function `recalibrate(P)`, which takes and returns an array of shape (n, K)."""
+    """Source text of a function `recalibrate(P)`, which takes and returns an array of shape (n, K).
+
+    It raises a ValueError for other shapes, and for values that are no probabilities (no finite logits).
+    """
     target = NumPySource()
     Q = write_map(target, calibration_map, [Term(target, f"P[:, {j}]") for j in range(k)])
+    in_range, content = "np.isfinite(P)", "finite logits"
+    if not calibration_map.logits:
+        in_range, content = "(P >= 0) & (P <= 1)", "probabilities"
     lines = [
         f"# {description}",
         "import numpy as np",
@@ -155,6 +166,8 @@ def write_numpy(calibration_map: CalibrationMap, k: int, description: str) -> st
         "",
         "def recalibrate(P):",
         "    P = np.asarray(P, dtype=np.float64)",
+        f"    if P.ndim != 2 or P.shape[1] != {k} or not ({in_range}).all():",
+        f'        raise ValueError("P must have the shape (n, {k}) and contain {content}.")',
         *(f"    {statement}" for statement in target.statements),
         f"    return np.stack([{', '.join(q.text for q in Q)}], axis=1)",
     ]

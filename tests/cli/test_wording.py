@@ -73,7 +73,15 @@ def test_marks_are_kept_where_texts_are_added_replaced_copied_shortened_and_pick
 
 
 # Errors that only Python users see, whose arguments the command line does not have.
-PYTHON_ONLY = ("api/scorer.py", "calibrators/sklearn.py", "calibrators/torch.py", "integrations", "torch", "kernels")
+PYTHON_ONLY = (
+    "api/scorer.py",
+    "calibrators/sklearn.py",
+    "calibrators/torch.py",
+    "integrations",
+    "metrics",
+    "torch",
+    "kernels",
+)
 
 
 def test_the_arguments_in_the_texts_of_errors_and_notes_are_marked() -> None:

@@ -5,7 +5,12 @@ set -euo pipefail
 
 folder=$1
 mkdir -p "$folder"
-eval "options=(${OPTIONS:-})" # quoted as on a command line
+# Quoted as on a command line, but nothing is expanded or run.
+words=$(python -c 'import os, shlex; print(*shlex.split(os.environ.get("OPTIONS", "")), sep="\n")') || exit 2
+options=()
+while IFS= read -r word; do
+  [ -z "$word" ] || options+=("$word")
+done <<<"$words"
 gates=()
 while IFS= read -r gate; do
   [ -z "$gate" ] || gates+=(--fail-on "$gate")

@@ -43,7 +43,9 @@ def run(folder: Path, name: str, **environment: str) -> tuple[int, str, str]:
         **environment,
     }
     script = ROOT / ".ci" / "pull_request.sh"
-    ran = subprocess.run(["bash", script, folder / name], env=variables, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        ["bash", script, folder / name], env=variables, capture_output=True, encoding="utf-8", check=False
+    )
     code = (folder / f"{name}.output").read_text(encoding="utf-8").strip()
     return ran.returncode, code, (folder / name / "comment.md").read_text(encoding="utf-8")
 

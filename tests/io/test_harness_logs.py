@@ -33,7 +33,7 @@ FIELDS = {"confidence": "scores.judge.metadata.confidence", "correct": "scores.j
 
 def test_grades_of_a_json_log_are_numbers(tmp_path):
     log = {"version": 2, "status": "success", "eval": {"task": "exam"}, "samples": SAMPLES}
-    (tmp_path / "log.json").write_text(json.dumps(log))
+    (tmp_path / "log.json").write_text(json.dumps(log), encoding="utf-8")
     preds = to.read_answers(tmp_path / "log.json", **FIELDS).predictions
     assert (preds.p.tolist(), np.asarray(preds.y).tolist()) == ([0.8, 0.6, 0.9, 0.7], [1, 0, 1, 0])
 
@@ -68,7 +68,7 @@ def test_an_eval_file_is_an_archive_of_samples(compression, tmp_path):
 
 
 def test_a_file_that_is_no_archive_is_a_coded_error(tmp_path):
-    (tmp_path / "log.eval").write_text("no archive")
+    (tmp_path / "log.eval").write_text("no archive", encoding="utf-8")
     with pytest.raises(InputError, match=r"TO303.*convert"):
         to.read_answers(tmp_path / "log.eval", **FIELDS)
     with pytest.raises(InputError, match="TO301"):
@@ -89,7 +89,7 @@ def helm_state(i: int, text: str, log_prob: float, **more: Any) -> dict[str, Any
 
 
 def write_helm(path: Any, states: list[dict[str, Any]]) -> None:
-    path.write_text(json.dumps({"adapter_spec": {"method": "?"}, "request_states": states}))
+    path.write_text(json.dumps({"adapter_spec": {"method": "?"}, "request_states": states}), encoding="utf-8")
 
 
 def test_completions_of_helm_have_the_probability_of_their_text(tmp_path):
@@ -128,7 +128,7 @@ def test_statistics_of_helm_are_fields_by_their_name(tmp_path):
         }
         for i, (c, p) in enumerate([(1, 0.9), (0, 0.6)])
     ]
-    (tmp_path / "per_instance_stats.json").write_text(json.dumps(rows))
+    (tmp_path / "per_instance_stats.json").write_text(json.dumps(rows), encoding="utf-8")
     preds = to.read_answers(
         tmp_path / "per_instance_stats.json", confidence="stats.stated", correct="stats.exact_match"
     ).predictions

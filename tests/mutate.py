@@ -147,6 +147,7 @@ def copy_tree(tree: Path) -> None:
 def enter_tree(tree: Path) -> None:
     """Make forks of this process test the copy: import what is slow, but nothing of the package."""
     os.chdir(tree)
+    sys.dont_write_bytecode = True  # of a mutant, which the next one of the same size and second would run
     sys.path[:0] = [str(tree / "src"), str(tree)]
     for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "trueodds")]:
         del sys.modules[name]
@@ -361,7 +362,10 @@ def tests_pass(tests: Sequence[str], path: str) -> bool:
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status) == 0
+            code = os.waitstatus_to_exitcode(status)
+            if code in (4, 5):  # pytest found no such test
+                raise SystemExit(f"pytest ended with {code} for {tests[:3]}.")
+            return code == 0
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)

@@ -161,3 +161,12 @@ def test_a_missing_or_infinite_logit_has_no_result():
     exec(calibrator.to_python(), module)
     with pytest.raises(ValueError, match="finite logits"):
         module["recalibrate"]([[np.inf, 0.0]])
+
+
+@pytest.mark.parametrize("name", ["temperature", "platt", "beta"])
+def test_no_exponent_underflows_which_postgresql_refuses(name):
+    P, y = draw_predictions(400, 2, 1.7, 1)
+    expression = to.fit(Predictions(y, P), name).to_sql("p")
+    n_exponents = expression.count("exp(")
+    assert expression.count("exp(greatest(least(") == n_exponents > 0
+    assert expression.count(", -700.0e0))") == n_exponents

@@ -116,6 +116,23 @@ def test_options_of_helm_that_were_scored_one_by_one_are_one_question(tmp_path):
     assert list(preds.classes) == ["a", "b", "c"]
 
 
+def test_a_perturbed_copy_of_a_question_is_a_question_of_its_own(tmp_path):
+    states = [helm_state(0, "", log_prob, reference_index=j) for j, log_prob in enumerate((-3.0, -1.0, -2.0))]
+    copies = [helm_state(0, "", log_prob, reference_index=j) for j, log_prob in enumerate((-1.0, -2.0, -3.0))]
+    for copy in copies:
+        copy["instance"]["perturbation"] = {"name": "typos"}
+    write_helm(tmp_path / "scenario_state.json", [*states, *copies])
+    preds = to.read_answers(tmp_path / "scenario_state.json", choices="choices").predictions
+    logs = np.array([[-3.0, -1.0, -2.0], [-1.0, -2.0, -3.0]])
+    assert preds.p == pytest.approx(np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True))
+
+
+def test_a_log_probability_of_0_which_stands_for_none_is_no_confidence_of_1(tmp_path):
+    write_helm(tmp_path / "scenario_state.json", [helm_state(i, "b", 0.0) for i in range(3)])
+    with pytest.raises(to.InputError, match="TO308"):
+        to.read_answers(tmp_path / "scenario_state.json", confidence="confidence")
+
+
 def test_statistics_of_helm_are_fields_by_their_name(tmp_path):
     def statistic(name: str, value: float) -> dict[str, Any]:
         return {"name": {"name": name, "split": "test"}, "count": 1, "sum": value, "mean": value}

@@ -33,7 +33,7 @@ WITH_FORMULA = (
 )
 LOG_OF_ZERO = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and below every other
 TINY = float(np.finfo(np.float64).tiny)
-_MAX_EXPONENT = 700.0  # exp of more would overflow, which is an error in some databases
+_MAX_EXPONENT = 700.0  # exp of more would overflow, and of less than its negative underflow: errors in PostgreSQL
 _CURVES = (
     Sigmoid,
     BetaCurve,
@@ -92,8 +92,12 @@ class Target(ABC):
         return self.where_less(p, TINY, log_of_zero, self.apply("log", self.apply("greatest", p, self.constant(TINY))))
 
     def sigmoid(self, eta: Term) -> Term:
-        limited = self.apply("least", eta * -1.0, self.constant(_MAX_EXPONENT))
-        return self.constant(1.0) / (self.apply("exp", limited) + 1.0)
+        return self.constant(1.0) / (self.exp(eta * -1.0) + 1.0)
+
+    def exp(self, x: Term) -> Term:
+        """The exponential function, of numbers that are limited to ± 700."""
+        limited = self.apply("least", x, self.constant(_MAX_EXPONENT))
+        return self.apply("exp", self.apply("greatest", limited, self.constant(-_MAX_EXPONENT)))
 
 
 class Term:

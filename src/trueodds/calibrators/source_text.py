@@ -54,7 +54,7 @@ class Sql(Target):
             for j in range(k):
                 divisor = self.constant(1.0)
                 for other in (eta[i] for i in range(k) if i != j):
-                    divisor = divisor + self.apply("exp", self.apply("least", other - eta[j], self.constant(700.0)))
+                    divisor = divisor + self.exp(other - eta[j])
                 totals[j] = totals[j] + self.constant(term.weight) / divisor
         return totals
 

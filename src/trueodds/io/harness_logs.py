@@ -82,12 +82,14 @@ def _is_helm_statistics(record: Any) -> bool:
 
 def _helm_answers(states: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The answers of a scenario: options that were scored one by one, or a completion with its log-probability."""
-    options: dict[tuple[Any, Any], list[dict[str, Any]]] = defaultdict(list)
+    options: dict[str, list[dict[str, Any]]] = defaultdict(
+        list
+    )  # by question, of which a perturbed copy is another one
     for state in states:
         if state.get("request_mode") == "calibration":  # scores of the options without the question
             continue
         if state.get("reference_index") is not None:
-            options[state["instance"].get("id"), state.get("train_trial_index")].append(state)
+            options[json.dumps(_helm_identity(state), sort_keys=True)].append(state)
             continue
         yield _helm_identity(state) | _helm_completion(state)
     for scored in options.values():
@@ -113,5 +115,6 @@ def _helm_completion(state: dict[str, Any]) -> dict[str, Any]:
     text = completions[0]["text"].strip()
     answer = (state.get("output_mapping") or {}).get(text, text)
     right = [each["output"]["text"] for each in state["instance"]["references"] if "correct" in each.get("tags", ())]
-    confidence = math.exp(min(completions[0]["logprob"], 0.0))
+    logprob = completions[0]["logprob"]  # exactly 0 where an API gives none
+    confidence = math.exp(logprob) if logprob < 0 else None
     return {"completion": text, "confidence": confidence, "correct": int(answer.strip() in map(str.strip, right))}

@@ -45,7 +45,18 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "threshold": lambda rows: to.threshold(rows, max_risk=0.3),
 }
 # Public names that are given no predictions: classes, modules, and functions whose rows come from elsewhere.
-OTHERS = {"InputError", "Note", "Predictions", "calibrators", "diagrams", "estimators", "tests", "load", "read"}
+OTHERS = {
+    "InputError",
+    "Note",
+    "Predictions",
+    "calibrators",
+    "diagrams",
+    "estimators",
+    "metrics",
+    "tests",
+    "load",
+    "read",
+}
 OTHERS |= {"read_answers", "scorer", "RecalibratedClassifier"}
 OTHERS |= {"prediction_powered_mean", "prediction_powered_difference"}
 

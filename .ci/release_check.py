@@ -1,17 +1,19 @@
 """Rehearse a release: build it twice from a clean checkout, and use it where the source tree is not.
 
-python .ci/release_check.py [--only STEP ...] [--python 3.11 ...] [--out build/release]
+python .ci/release_check.py [--only STEP ...] [--python 3.11 ...] [--out build/release] [--archives build/release/dist]
 
 | step | what must hold |
 |---|---|
 | build | the source archive, the pure wheel, and a compiled wheel per Python have the same bytes when built again |
 | contents | `twine check` passes; the archives hold the tracked files, and what `.ci/contents.txt` requires |
-| install | each archive works in an empty environment: first calls, the README, `trueodds selftest` |
+| install | each wheel works in an empty environment: first calls, the README, `trueodds selftest` |
+| install | so do the first calls of the source archive |
 | bare | so do the first calls of the pure wheel without any extra |
 | oldest | the pure wheel works with the oldest versions of all dependencies that pyproject.toml allows |
 
-The versions of Python are those of --python that are installed; `oldest` uses the first. Each step can run alone: it
-reads the archives that `build` left in the folder --out. Needs git, a package index, and nothing else.
+`oldest` uses the first version of --python. A version that is not installed, or has no wheel, is NOT CHECKED, which
+fails at the end unless --allow-unchecked is given. Each step can run alone: it reads the archives that `build` left in
+the folder --archives. Needs git, a package index, and nothing else.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from readme import FOREIGN, script, steps
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = ("build", "contents", "install", "bare", "oldest")
+KINDS = ("pure", "compiled", "sdist")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = "[files,report]"  # those that the README installs
 TOOLS = ("build", "twine", "uv", "wheel")
@@ -82,10 +85,13 @@ assert np.isclose(to.measure(to.read(folder / "rows.csv"), "ece").value, to.meas
 class Release:
     """The checkout, the archives, and the environments of one rehearsal, all in one folder."""
 
-    def __init__(self, folder: Path, pythons: Sequence[str]) -> None:
-        self.folder, self.dist, self.checkout = folder, folder / "dist", folder / "checkout"
+    def __init__(self, folder: Path, pythons: Sequence[str], archives: Path | None = None) -> None:
+        self.folder, self.dist, self.checkout = folder, archives or folder / "dist", folder / "checkout"
         self.pythons = {version: path for version in pythons if (path := find_python(version))}
-        say("Python: " + ", ".join(self.pythons), *(f"no {v} here" for v in pythons if v not in self.pythons))
+        say("Python: " + ", ".join(self.pythons))
+        self.not_checked = {f"Python {v}, which is not installed": None for v in pythons if v not in self.pythons}
+        if not self.pythons:
+            raise SystemExit(f"release: none of the versions {', '.join(pythons)} of Python is installed")
         folder.mkdir(parents=True, exist_ok=True)
         self.environment = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
         self.environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
@@ -141,7 +147,7 @@ class Release:
 
     def contents(self) -> None:
         """Compare the archives with the tracked files and with the stored list."""
-        archives = sorted(self.dist.iterdir())
+        archives = self.archives("*")
         say(self.run([self.tools / "twine", "check", "--strict", *archives]).stdout.strip())
         tracked = self.run(["git", "-C", self.checkout, "ls-files"]).stdout.splitlines()
         package = {name.removeprefix("src/") for name in tracked if name.startswith("src/")}
@@ -167,30 +173,40 @@ class Release:
 
     def install(self) -> None:
         """Use each archive with the newest versions of its dependencies."""
-        pure, source = next(self.dist.glob("*-any.whl")), next(self.dist.glob("*.tar.gz"))
+        self.archives("*")
         for version, python in self.pythons.items():
-            tag = f"cp{version.replace('.', '')}"
-            for archive in [pure, *self.dist.glob(f"*-{tag}-*.whl")]:
-                kind = "pure" if archive == pure else "compiled"
-                bin = self.make_environment(f"{kind}-{version}", python, with_extras(archive))
-                self.use(bin, f"{kind} {version}", is_compiled=kind == "compiled", has_extras=True)
+            patterns = {"pure": "*-any.whl", "compiled": f"*-cp{version.replace('.', '')}-*.whl"}
+            for kind, pattern in patterns.items():
+                for archive in self.archives(pattern, is_required=False):
+                    bin = self.make_environment(f"{kind}-{version}", python, with_extras(archive))
+                    self.use(bin, f"{kind} {version}", is_compiled=kind == "compiled", has_extras=True)
         python = next(iter(self.pythons.values()))
-        self.use(self.make_environment("sdist", python, source), "sdist")
+        for source in self.archives("*.tar.gz", is_required=False):
+            self.use(self.make_environment("sdist", python, source), "sdist")
 
     def bare(self) -> None:
         """Use the pure wheel without any extra."""
         for version, python in self.pythons.items():
-            bin = self.make_environment(f"bare-{version}", python, next(self.dist.glob("*-any.whl")))
+            bin = self.make_environment(f"bare-{version}", python, *self.archives("*-any.whl"))
             self.use(bin, f"bare {version}")
 
     def oldest(self) -> None:
         """Use the pure wheel with the oldest versions of what pyproject.toml names."""
-        wheel = next(self.dist.glob("*-any.whl"))
+        wheel = self.archives("*-any.whl")[0]
         # `lowest` would also take the oldest versions of what the dependencies bring, of which users get newer ones.
         version, python = next(iter(self.pythons.items()))
         bin = self.make_environment(f"oldest-{version}", python, "--resolution", "lowest-direct", *self.direct(wheel))
         say(", ".join(self.run([self.tools / "uv", "pip", "freeze", "--python", bin.parent]).stdout.split()))
         self.use(bin, f"oldest {version}", has_extras=True)
+
+    def archives(self, pattern: str, *, is_required: bool = True) -> list[Path]:
+        """The archives with such a name. One that is missing is a failure, or is noted as not checked."""
+        found = sorted(self.dist.glob(pattern))
+        if not found and is_required:
+            raise SystemExit(f"release: {self.dist} has no archive {pattern}")
+        if not found:
+            self.not_checked[f"{pattern}, which is not in {self.dist}"] = None
+        return found
 
     def direct(self, wheel: Path) -> list[str]:
         """The wheel, and its requirements as direct ones, which are those that `lowest-direct` makes old."""
@@ -223,8 +239,7 @@ class Release:
                 shutil.copy(self.checkout / "demo" / "digits.py", Path(folder, "demo"))
                 self.run([bin / "python", "demo/digits.py"], **options)
                 self.run(["bash", "-c", script(installed_steps(self.checkout / "README.md"))], **options)
-                if "selftest" in self.run([bin / "trueodds", "--help"], **options).stdout:
-                    say(self.run([bin / "trueodds", "selftest", "--out", "selftest"], **options).stdout[-300:].strip())
+                say(self.run([bin / "trueodds", "selftest", "--out", "selftest"], **options).stdout[-300:].strip())
             say(f"{title}: passed")
 
 
@@ -237,10 +252,15 @@ def installed_steps(page: Path) -> list[str]:
     return [step for step in steps(page.read_text(encoding="utf-8")) if step.startswith(("python -c", "trueodds "))]
 
 
-def rules(kind: str) -> list[tuple[bool, str]]:
+def rules(kind: str, text: str | None = None) -> list[tuple[bool, str]]:
     """Lines of the stored list for one kind of archive: whether the pattern must be there, or must not."""
-    lines = (line.split() for line in (ROOT / ".ci" / "contents.txt").read_text(encoding="utf-8").splitlines())
-    return [(line[1] == "has", line[2]) for line in lines if len(line) == 3 and kind in line[0].split(",")]
+    if text is None:
+        text = (ROOT / ".ci" / "contents.txt").read_text(encoding="utf-8")
+    lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    for line in lines:
+        if len(line) != 3 or line[1] not in {"has", "not"} or not {*line[0].split(",")} <= {*KINDS}:
+            raise SystemExit(f"release: contents.txt: {' '.join(line)!r} is not kinds, `has` or `not`, and a pattern")
+    return [(rule == "has", pattern) for kinds, rule, pattern in lines if kind in kinds.split(",")]
 
 
 def members(archive: Path) -> dict[str, bytes]:
@@ -287,13 +307,16 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=STEPS, default=STEPS, metavar="STEP")
     parser.add_argument("--python", nargs="+", default=PYTHONS, metavar="VERSION")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "release")
+    parser.add_argument("--archives", type=Path, help="folder of the archives (default: dist in the folder --out)")
+    parser.add_argument("--allow-unchecked", action="store_true", help="do not fail for what could not be checked")
     arguments = parser.parse_args()
-    release = Release(arguments.out.resolve(), arguments.python)
+    release = Release(arguments.out.resolve(), arguments.python, arguments.archives and arguments.archives.resolve())
     for step in arguments.only:
         start = time.monotonic()
         getattr(release, step)()
         say(f"{step}: passed in {time.monotonic() - start:.0f} s")
-    return 0
+    say(*(f"NOT CHECKED: {what}" for what in release.not_checked))
+    return 1 if release.not_checked and not arguments.allow_unchecked else 0
 
 
 if __name__ == "__main__":

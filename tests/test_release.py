@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,27 +91,78 @@ def test_no_link_of_the_page_on_the_index_is_relative() -> None:
         assert (ROOT / path).exists(), path
 
 
-def test_someone_with_an_installed_package_can_run_the_readme(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def release_check(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT / ".ci"))
     monkeypatch.delitem(sys.modules, "release_check", raising=False)
-    from release_check import installed_steps  # type: ignore[import-not-found] # noqa: PLC0415, RUF100
+    return importlib.import_module("release_check")
 
-    steps = installed_steps(ROOT / "README.md")
+
+def test_someone_with_an_installed_package_can_run_the_readme(release_check: ModuleType) -> None:
+    steps = release_check.installed_steps(ROOT / "README.md")
     assert any(step.startswith("python -c") and "import trueodds" in step for step in steps)
     assert "trueodds audit demo/digits.parquet --brief" in steps
     assert [step for step in steps if "make" in step.split("\n")[0]] == []
 
 
-def test_every_line_of_the_list_of_contents_is_a_rule() -> None:
-    lines = [line for line in read(".ci/contents.txt").splitlines() if not line.startswith("#")]
-    for line in lines:
-        kinds, rule, pattern = line.split()
-        assert set(kinds.split(",")) <= {"pure", "compiled", "sdist"}
-        assert rule in {"has", "not"}
-        if rule == "has" and kinds == "sdist":
-            assert (ROOT / pattern).exists(), pattern
-        if rule == "has" and pattern.startswith("trueodds/") and "precompiled" not in pattern:
-            assert (ROOT / "src" / pattern).exists(), pattern
+def test_every_required_file_is_in_the_repository(release_check: ModuleType) -> None:
+    required = {kind: [pattern for has, pattern in release_check.rules(kind) if has] for kind in release_check.KINDS}
+    assert [pattern for pattern in required["sdist"] if not (ROOT / pattern).exists()] == []
+    inside = [pattern for pattern in required["pure"] if pattern.startswith("trueodds/")]
+    assert [pattern for pattern in inside if not (ROOT / "src" / pattern).exists()] == []
+    assert "trueodds/kernels/precompiled/target.json" in required["compiled"]
+
+
+@pytest.mark.parametrize("line", ["pure has", "wheel has a.py", "pure hsa a.py", "pure, sdist has a.py"])
+def test_a_line_of_the_list_of_contents_that_is_no_rule_is_a_failure(release_check: ModuleType, line: str) -> None:
+    with pytest.raises(SystemExit, match=re.escape(line)):
+        release_check.rules("pure", f"# comment\n\npure has b.py\n{line}\n")
+
+
+class Rehearsal:
+    """Stands for an environment in which each archive passes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: ModuleType, folder: Path, *names: str) -> None:
+        self.used: list[str] = []
+        dist = folder / "dist"
+        dist.mkdir()
+        for name in names:
+            (dist / name).touch()
+        monkeypatch.setattr(module, "find_python", lambda version: None if version == "3.99" else Path(sys.executable))
+        monkeypatch.setattr(module.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=0, stdout="0"))
+        monkeypatch.setattr(module.Release, "use", lambda _, __, title, **___: self.used.append(title))
+        self.main = lambda *options: self.call(monkeypatch, module, folder, options)
+
+    @staticmethod
+    def call(monkeypatch: pytest.MonkeyPatch, module: ModuleType, folder: Path, options: tuple[str, ...]) -> int:
+        monkeypatch.setattr(sys, "argv", ["release_check", "--out", str(folder), "--only", "install", *options])
+        return module.main()
+
+
+def test_a_python_or_wheel_that_is_absent_fails_the_rehearsal_unless_that_is_allowed(
+    release_check: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("a-1-py3-none-any.whl", "a-1.tar.gz", "a-1-cp311-cp311-linux_x86_64.whl")
+    rehearsal = Rehearsal(monkeypatch, release_check, tmp_path, *names)
+    assert rehearsal.main("--python", "3.11") == 0
+    assert rehearsal.used == ["pure 3.11", "compiled 3.11", "sdist"]
+    assert "NOT CHECKED" not in capsys.readouterr().out
+    assert rehearsal.main("--python", "3.11", "3.99") == 1
+    assert "NOT CHECKED: Python 3.99, which is not installed" in capsys.readouterr().out
+    assert rehearsal.main("--python", "3.11", "3.12") == 1
+    assert "NOT CHECKED: *-cp312-*.whl, which is not in" in capsys.readouterr().out
+    assert rehearsal.main("--python", "3.11", "3.99", "--allow-unchecked") == 0
+    assert "NOT CHECKED: Python 3.99" in capsys.readouterr().out
+
+
+def test_a_rehearsal_that_checks_nothing_fails_whatever_is_allowed(
+    release_check: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rehearsal = Rehearsal(monkeypatch, release_check, tmp_path)
+    with pytest.raises(SystemExit, match="has no archive"):
+        rehearsal.main("--python", "3.11", "--allow-unchecked")
+    with pytest.raises(SystemExit, match=r"none of the versions 3\.99"):
+        rehearsal.main("--python", "3.99", "--allow-unchecked")
 
 
 # Workflows
@@ -149,6 +202,23 @@ def test_a_person_finds_every_action_to_pin() -> None:
     used = {name for file in WORKFLOWS for name in re.findall(r"uses: (\S+)", file.read_text(encoding="utf-8"))}
     unpinned = {name for name in used if not re.search(r"@[0-9a-f]{40}$", name)}
     assert set(re.findall(r"`([\w-]+/[\w-]+@[\w./]+)`", read("RELEASING.md"))) == unpinned
+
+
+@pytest.mark.parametrize("job", ["pure", "compiled"])
+def test_the_job_that_builds_an_archive_uses_it_before_others_may_publish_it(job: str) -> None:
+    jobs = yaml.safe_load(read(".github/workflows/wheels.yml"))["jobs"]
+    commands = [step.get("run", step.get("uses")) for step in jobs[job]["steps"]]
+    built, used, uploaded = (
+        next(i for i, command in enumerate(commands) if re.search(pattern, command))
+        for pattern in (
+            "make (dist|compiled-wheel)",
+            r"make release-check.*--only.* install .*--archives dist",
+            "upload",
+        )
+    )
+    assert built < used < uploaded
+    assert job in jobs["attest"]["needs"]
+    assert jobs["publish"]["needs"] == "attest"
 
 
 def test_every_supported_python_is_tested_and_gets_a_wheel() -> None:

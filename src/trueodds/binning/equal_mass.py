@@ -119,12 +119,13 @@ class FixedMass(Partition):
         by_score, n = sort_by_partition_value(view), self._n_rows_of_mass(view)
         if n // self.rows <= len(view):
             return bins_at_cuts(by_score, self._cut_weights(view), self.closed)
-        # With more groups than rows, only the last group that each row completes matters.
+        # With more groups than rows, only the last two groups that each row completes matter: of these, one may end
+        # with the row, and the other one then ends within it.
         group_weight = self.rows * view.total / n
         _, w, _ = by_score.sums_by_score()
-        completed_groups = np.unique(np.floor(np.cumsum(w) / group_weight))
-        is_inner = (completed_groups >= 1) & (completed_groups < n // self.rows)
-        return bins_at_cuts(by_score, completed_groups[is_inner] * group_weight, self.closed)
+        completed_groups = np.floor(np.cumsum(w) / group_weight)
+        groups = np.unique(np.clip([completed_groups - 1, completed_groups], 1, n // self.rows - 1))
+        return bins_at_cuts(by_score, groups * group_weight, self.closed)
 
     def sums_by_selection(self, selections: RowSelections) -> Array:
         return _sums_between_cuts(selections, self._cut_weights(selections.first_view), self.closed)

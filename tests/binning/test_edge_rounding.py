@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import trueodds as to
-from trueodds.binning.uniform import sample_scores
+from trueodds.binning.uniform import edge_rounding_notes, sample_scores
 from trueodds.estimators import ESTIMATORS
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.lens_by_name import as_lens
@@ -69,6 +69,30 @@ def test_scores_without_a_grid_get_no_note(dtype: type) -> None:
     p = rng.random(100_000).astype(dtype)
     y = rng.integers(0, 2, 100_000)
     assert "TN315" not in [note.code for note in to.measure(y, p, "ece", interval=None).notes]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "k", "n", "most"),
+    [
+        # A thousandth of the scores, or three times the share 14 · 2^-10 of scores within the rounding of 14 edges
+        (np.float32, 10, 2000, 1),
+        (np.float16, 15, 1000, 41),
+    ],
+)
+def test_few_scores_beyond_an_edge_get_no_note(dtype: Any, k: int, n: int, most: int) -> None:
+    edges = np.arange(1, k) / k
+    beyond = next(edge for edge in edges if float(dtype(edge)) > edge)
+    for count in (most, most + 1):
+        scores = np.full(n, 0.47, dtype)
+        scores[:count] = dtype(beyond)
+        notes = edge_rounding_notes(scores, lambda scores=scores: scores, Bins(np.arange(k + 1) / k))  # type: ignore[misc]
+        assert [f"{count:,} of {n:,} values" in note.text for note in notes] == [True] * (count - most)
+
+
+def test_bins_as_narrow_as_rounding_get_no_note() -> None:
+    scores = np.full(10, 0.2, np.float32)
+    for edges, count in (((0, 0.2, 1), 1), ((0, 0.2, 0.2 + 1e-8, 1), 0), ((0, 1), 0)):
+        assert len(edge_rounding_notes(scores, lambda: scores, Bins(np.array(edges, float)))) == count
 
 
 def test_every_result_with_fixed_bins_has_the_note() -> None:

@@ -141,9 +141,9 @@ def edge_rounding_notes(sample: Array, all_scores: Callable[[], Array], bins: ob
 def _count_moved(scores: Array, bins: Bins, tolerance: float) -> int:
     """Return the number of scores within the tolerance of an inner edge that lie in another bin than the edge."""
     inner = bins.edges[1:-1]
-    shifted = inner + tolerance if bins.closed == "right" else inner - tolerance
-    edges = np.sort(np.concatenate([bins.edges, shifted]))
-    if len(edges) > 2 and (np.diff(edges) <= 0).any():  # bins as narrow as rounding
+    moved = [inner, inner + tolerance] if bins.closed == "right" else [inner - tolerance, inner]
+    edges = np.concatenate([bins.edges[:1], np.stack(moved, axis=1).ravel(), bins.edges[-1:]])
+    if (np.diff(edges) <= 0).any():  # bins as narrow as rounding
         return 0
     counts = np.bincount(find_bins(scores, edges, bins.closed), minlength=len(edges) - 1)
     return int(counts[1::2].sum())

@@ -106,7 +106,7 @@ class Tree:
 
         def find_leaves(start: int, stop: int) -> Array:
             block, node = x[start:stop], np.zeros(stop - start, dtype=np.intp)
-            rows = np.arange(stop - start) if axis[0] >= 0 else np.empty(0, dtype=np.intp)
+            rows = np.arange(stop - start)
             while len(rows):
                 at_node = node[rows]
                 node[rows] = at_node = children[(block[rows, axis[at_node]] >= cut[at_node]).astype(np.intp), at_node]
@@ -136,17 +136,16 @@ def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) ->
         (-round_significant(v), axis) for v, axis in zip(splits.variance.tolist(), splits.axis.tolist(), strict=True)
     ]
     cuts, children = splits.cut.tolist(), splits.children.tolist()
-    creation_order = 0  # nodes of equal variance and axis are split in the order of creation
-    # Leaves that may be split, the one of largest variance first: rank, order, number of the node and of its split.
-    heap = [(*ranks[0], creation_order, 0, 0)]
+    # Leaves that may be split, the one of largest variance first: rank, number of the node and of its split. Nodes are
+    # numbered as they are created, so that of equal variance and axis the older one is split first.
+    heap = [(*ranks[0], 0, 0)]
     n_leaves = 1
     while heap and (max_bins is None or n_leaves < max_bins):
-        _, axis, _, node, split = heapq.heappop(heap)
+        _, axis, node, split = heapq.heappop(heap)
         if children[split][0] == NO_SPLIT:
             continue
         n_leaves += 1
         for child, child_split in zip(tree.split(node, axis, cuts[split]), children[split], strict=True):
             if child_split != LEAF:
-                creation_order += 1
-                heapq.heappush(heap, (*ranks[child_split], creation_order, child, child_split))
+                heapq.heappush(heap, (*ranks[child_split], child, child_split))
     return tree

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import trueodds as to
 from tests.data.refused import refused
-from trueodds.binning.distance import DISTANCES, Distance, as_distance
+from trueodds.binning.distance import DISTANCES, Distance, as_distance, power_mean
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
@@ -63,6 +63,7 @@ def test_kl_of_a_value_above_one_by_rounding_is_that_of_one() -> None:
 
 
 def test_lp_alone_takes_its_power_from_order() -> None:
+    assert as_distance("lp").name == "lp:1"
     assert as_distance("lp", order=3).name == "lp:3"
     assert as_distance("lp:4", order=3).name == "lp:4"
     assert as_distance("lp", order=float("inf")).name == "max"
@@ -100,6 +101,21 @@ def test_a_distance_that_is_none_is_refused(name: Any) -> None:
 def test_a_misspelt_distance_gets_the_near_ones() -> None:
     with refused("TO203", "'sq-euclid'", fix="sq-euclidean"):
         as_distance("sq-euclid")
+
+
+@pytest.mark.parametrize("name", [*DISTANCES, "lp:1", "lp:3"])
+def test_a_distance_is_a_norm_if_it_is_proportional_to_the_difference(name: str) -> None:
+    distance = as_distance(name)
+    near, far = (distance.vector_distance(PREDICTED, PREDICTED + t * (OBSERVED - PREDICTED)) for t in (0.5, 1.0))
+    assert distance.is_norm == (abs(far - 2 * near) < 1e-12)
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0, 3.0])
+def test_a_power_mean_is_of_the_last_axis_and_keeps_zero_and_infinity(power: float) -> None:
+    # Weights 1/4 and 3/4 of 0.2 and 0.4: (0.05 + 0.3), √(0.01 + 0.12), ∛(0.002 + 0.048)
+    weights, by_hand = np.array([0.25, 0.75]), {1.0: 0.35, 2.0: math.sqrt(0.13), 3.0: 0.05 ** (1 / 3)}[power]
+    sizes = np.array([[0.2, 0.4], [0.0, 0.0], [0.2, np.inf], [np.inf, np.inf]])
+    assert power_mean(weights, sizes, power) == pytest.approx(np.array([by_hand, 0.0, np.inf, np.inf]), rel=1e-14)
 
 
 def test_a_distance_is_itself() -> None:

@@ -15,11 +15,12 @@ from scipy.special import softmax
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.equal_mass import EqualMass, FixedMass, Sweep, cut_weights
 from trueodds.binning.median_variance import MedianVariance, grow_tree
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import as_partition, default_partition
 from trueodds.binning.predicted_class import PredictedClass
+from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.simplex_grid import Distinct, SimplexGrid
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
@@ -298,7 +299,57 @@ def test_left_closed_equal_mass_bins_put_a_tied_cut_above() -> None:
     assert cells(EqualMass(2, "left"), row_view(p)).tolist() == [0, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    "partition",
+    [
+        *(
+            partition(k, closed)
+            for partition in (Uniform, EqualMass, FixedMass)
+            for k in (1, 4)
+            for closed in ("left", "right")
+        ),
+        EqualMass("sqrt"),
+        EqualMass(4, cut="floor"),
+        Uniform("auto"),
+        FixedEdges((0, 0.25, 0.6, 1)),
+        FixedEdges((0, 0.25, 0.6, 1), "left"),
+    ],
+    ids=str,
+)
+def test_resamples_have_the_same_bins_together_as_one_by_one(partition: Partition) -> None:
+    rng = np.random.default_rng(1)
+    p, y = rng.integers(0, 5, 9) / 4, rng.integers(0, 2, 9)
+    selections = RowSelections(View(p, y), rng.integers(0, 9, (50, 9)))
+    together = partition.sums_by_selection(selections)
+    assert together is not None
+    for sums, view in zip(together.transpose(1, 2, 0), selections.views(), strict=True):
+        bins = partition.fit(view)
+        index = bins.index(view.p)
+        alone = np.stack([np.bincount(index, x, bins.size) for x in (view.w, view.p, view.y)], axis=1)
+        assert sums[sums[:, 0] > 0].tolist() == alone[alone[:, 0] > 0].tolist()  # the scores are dyadic: sums are exact
+
+
+@pytest.mark.parametrize(("n", "k"), [*itertools.product((1, 3, 14, 45), (1, 2, 7, 15)), (2**52 + 12345, 4001)])
+def test_groups_end_at_the_rounded_fractions_of_the_rows(n: int, k: int) -> None:
+    # With the last n and k, n i is beyond 64 bits.
+    view = row_view([0.5], [1.0], [float(n)])
+    ends = {
+        "floor": [i * n // k for i in range(1, k)],
+        "ceil": [-(-i * n // k) for i in range(1, k)],
+        "first": [i * (n // k) + min(i, n % k) for i in range(1, k)],
+    }
+    for rounding, expected in ends.items():
+        assert cut_weights(view, k, rounding).tolist() == [float(end) for end in expected]
+
+
 # The sweep
+
+
+def test_a_sweep_ends_with_one_row_less_than_rows_if_no_rate_falls() -> None:
+    p, y = np.array([0.1, 0.3, 0.6, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])
+    for base in ("equal-mass", "uniform"):
+        assert Sweep(base).fit(row_view(p, y)).size == 3  # type: ignore[arg-type]
+        assert Sweep(base).fit(row_view(p, y, np.zeros(4))).size == 1  # type: ignore[arg-type]
 
 
 def swept(p: Array, y: Array) -> Array:
@@ -654,6 +705,8 @@ def test_a_partition_says_all_that_changes_it() -> None:
         Uniform(7, range="1/K"),
         EqualMass(7),
         EqualMass(7, "left"),
+        FixedMass(7),
+        FixedMass(7, "left"),
         SimplexGrid(7),
         SimplexGrid(7, "left"),
         Sweep(),
@@ -668,6 +721,15 @@ def test_a_partition_says_all_that_changes_it() -> None:
         FixedEdges((0, 0.333333, 1), "left"),
     ]
     assert len({str(partition) for partition in partitions}) == len(partitions)
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 31, 32, 33, 242, 243, 244, 1024, 3125])
+def test_bin_rules_are_the_root_and_the_power_of_two_fifths_in_whole_numbers(n: int) -> None:
+    view = row_view(np.full(n, 0.5))
+    assert Uniform("sqrt").fit(view).size == next(k for k in range(n, 0, -1) if k**2 <= n)
+    assert Uniform("auto").fit(view).size == next(k for k in range(1, n + 1) if k**5 >= n**2)
+    for rule in ("sqrt", "auto"):
+        assert Uniform(rule).fit(row_view([0.5], [1.0], [0.0])).size == 1
 
 
 @pytest.mark.parametrize(("bin_rule", "bins"), [("sqrt", 20), ("auto", 11)])

@@ -9,7 +9,14 @@ import pytest
 
 from trueodds.binning import sorted_scores as module
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.sorted_scores import SortedScores, group_starts, sort_by_partition_value, sort_by_score
+from trueodds.binning.sorted_scores import (
+    SortedScores,
+    group_starts,
+    sort_by_partition_value,
+    sort_by_score,
+    weighted_quantiles,
+    weighted_std,
+)
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
@@ -133,3 +140,16 @@ def test_groups_have_equal_weight_and_few_scores_stay_separate() -> None:
     # middles .25 | .55 .65 | .75 .85 .95: a score belongs to the quarter of all weight in which the middle
     # of its own weight lies
     assert group_starts(np.array([5.0, 1, 1, 1, 1, 1]), 4).tolist() == [0, 1, 3]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weighted_quantiles_and_standard_deviations_are_those_of_repeated_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    w = rng.integers(1, 5, 6)
+    s = np.sort(rng.random((2, 6)), axis=1)
+    repeated = np.repeat(s, w, axis=1)
+    levels = (0.0, 0.1, 0.25, 0.5, 0.77, 1.0)
+    quantiles = np.stack(weighted_quantiles(s, w.astype(float), levels))
+    np.testing.assert_allclose(quantiles, np.quantile(repeated, levels, axis=1), rtol=1e-13)
+    np.testing.assert_allclose(weighted_std(s, w.astype(float)), repeated.std(axis=1), rtol=1e-13)
+    np.testing.assert_allclose(weighted_std(s[0], w / 7), repeated[0].std(), rtol=1e-13)

@@ -102,6 +102,17 @@ def test_a_broken_page_inside_a_parquet_file_gives_no_partial_result(tmp_path: P
         read(tmp_path / "a.parquet", batch_rows=500).reduce(lambda batch: batch.n)
 
 
+def test_a_damaged_count_of_rows_in_a_parquet_file_loses_none_of_them(tmp_path: Path) -> None:
+    parquet.write_table(pa.table(columns(n=150)), tmp_path / "a.parquet", row_group_size=61)
+    content = (tmp_path / "a.parquet").read_bytes()
+    # The footer is a Thrift record: 0x16 starts the next field, a number, here 61 as 2 * 61; 0x26 skips one field.
+    content = content.replace(b"\x16\x7a\x26", b"\x16\x70\x26")  # 56 rows in the groups, still 61 in their columns
+    (tmp_path / "a.parquet").write_bytes(content)
+    assert sum(batch.num_rows for batch in parquet.ParquetFile(tmp_path / "a.parquet").iter_batches()) == 56 + 56 + 28
+    with refusal("TO303", "a.parquet", "140 rows in its row groups, 150 in its footer"):
+        all_rows(read(tmp_path / "a.parquet"))
+
+
 @pytest.mark.parametrize("kind", TEXT)
 def test_text_that_is_not_utf8_is_an_error(tmp_path: Path, kind: str, engine: str) -> None:
     row = {"csv": b"label,p_caf\xe9\n0,0.5\n", "jsonl": b'{"label": "caf\xe9", "p_1": 0.5}\n'}[kind]

@@ -82,7 +82,12 @@ class ParquetTable(_ArrowFileTable):
             convert_arrow_errors(self.name, self.format),
             parquet.ParquetFile(_open_file(self.name), **settings) as file,
         ):
-            yield from map(validate_batch, file.iter_batches(size, columns=names if names is None else list(names)))
+            rows = 0
+            for batch in file.iter_batches(size, columns=names if names is None else list(names)):
+                rows += batch.num_rows
+                yield validate_batch(batch)
+            if rows != file.metadata.num_rows:  # pyarrow believes the counts of the row groups, which may be damaged
+                raise pa.ArrowInvalid(f"{rows:,} rows in its row groups, {file.metadata.num_rows:,} in its footer")
 
 
 def _open_file(path: str) -> Any:

@@ -51,6 +51,46 @@ def test_effective_numbers_of_unequal_clusters_by_hand():
     assert equal_clusters(np.ones(12), cluster) == pytest.approx(144 / 56)
 
 
+def literal_sizes(P, Y, w, cluster):
+    """Effective rows and clusters (n, m) as defined, with the line of each outcome by NumPy's polyfit."""
+    lines = [np.polyval(np.polyfit(p, y - p, 1, w=np.sqrt(w)), p) for p, y in zip(P.T, Y.T, strict=True)]
+    residuals = w[:, None] * (Y - P - np.transpose(lines))  # times weight
+    groups = [np.flatnonzero(cluster == c) for c in np.unique(cluster)]
+    n_groups, n_pairs = len(groups), sum(w[g].sum() ** 2 - (w[g] ** 2).sum() for g in groups)
+    of_sums = sum((residuals[g].sum(axis=0) ** 2).sum() for g in groups)
+    # Of G sums about a fitted mean only G − 1 vary freely.
+    covariance = (of_sums * n_groups / (n_groups - 1) - (residuals**2).sum()) / n_pairs
+    rho = np.clip(covariance / ((residuals**2).sum() / (w**2).sum()), 0, 1)
+    rates = w @ Y / w.sum()
+    n_rarer = (1 - rates.max() if len(rates) > 2 else rates.min()) * w.sum() ** 2 / (w**2).sum()
+    rho = (n_rarer * rho + 1) / (n_rarer + 1)
+    v = np.array([(1 - rho) * (w[g] ** 2).sum() + rho * w[g].sum() ** 2 for g in groups])
+    totals = np.array([w[g].sum() for g in groups])
+    return w.sum() ** 2 / v.sum(), max(v.sum() ** 2 / (v**2).sum(), totals.sum() ** 2 / (totals**2).sum() / 2)
+
+
+@pytest.mark.parametrize("sizes", [[3, 1, 7, 4, 10, 2, 8, 5], [60, 1, 1, 1, 1, 1, 1]], ids=["unequal", "dominating"])
+@pytest.mark.parametrize("effect", [0.0, 1.0])
+def test_effective_numbers_are_those_of_their_definition(sizes, effect):
+    rng = np.random.default_rng(1)
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    shares = rng.dirichlet(np.ones(3), len(sizes))[cluster] if effect else rng.dirichlet(np.ones(3), len(cluster))
+    y = np.array([rng.choice(3, p=share) for share in shares])
+    P, Y, w = rng.dirichlet(np.ones(3), len(y)), np.eye(3)[y], rng.choice([0.5, 1.0, 3.0], len(y))
+    event = [np.stack([1 - x[:, 0], x[:, 0]], axis=1) for x in (P, Y)]
+    sizes = []
+    for view, joint in ((View(P, Y, w), (P, Y)), (View(P[:, 0], Y[:, 0], w), event)):
+        expected = literal_sizes(*joint, w, cluster)
+        rows = effective_sample_size([view], cluster)
+        assert (rows.effective_rows, rows.effective_clusters) == pytest.approx(expected, rel=1e-12)
+        sizes.append(expected)
+    # Of several views the smallest numbers count, and none of a view without weight.
+    no_weight = View(P[:, 0], Y[:, 0], np.zeros(len(y)))
+    rows = effective_sample_size([View(P, Y, w), no_weight, View(P[:, 0], Y[:, 0], w)], cluster)
+    assert (rows.effective_rows, rows.effective_clusters) == pytest.approx(np.min(sizes, axis=0), rel=1e-12)
+    assert effective_sample_size([no_weight], cluster) == EffectiveSampleSize(0.0, 0.0)
+
+
 def test_few_or_dominating_clusters_have_a_note():
     y, p, cluster = cohort(8, [300, *[5] * 40])
     for data, n_noted in (

@@ -103,6 +103,39 @@ def test_one_threshold_is_the_exact_binomial_test() -> None:
     assert "at least 59 independent answers" in str(find_threshold(Predictions.from_confidence([0.9], [1])))
 
 
+def literal_threshold(c: Floats, is_wrong: NDArray[np.bool_], max_risk: float, delta: float) -> float | None:
+    """The fallback procedure written out: levels of single thresholds, of which rejected ones are passed on."""
+    scores = np.unique(c)[::-1]
+    n, errors = (np.array([x[c >= score].sum() for score in scores]) for x in (np.ones(len(c), dtype=int), is_wrong))
+    n_starts = 1 if len(c) < 300 else 2 if len(c) < 1000 else 5
+    testable = np.flatnonzero((1 - max_risk) ** n <= delta / n_starts)
+    starts = {len(n) - 1}
+    if len(testable):
+        first = n[testable[0]]
+        starts = {int(np.argmax(n >= first * (len(c) / first) ** (j / n_starts))) for j in range(n_starts)}
+    found, level = None, 0.0
+    for i, pvalue in enumerate(binom.cdf(errors, n, max_risk)):
+        level += delta / len(starts) if i in starts else 0.0
+        if level and pvalue <= level:
+            found = float(scores[i])
+        else:
+            level = 0.0
+    return found
+
+
+@pytest.mark.parametrize("n", [30, 150, 299, 300, 999, 1000, 2500])
+def test_the_threshold_is_that_of_the_fallback_procedure(n: int) -> None:
+    rng = np.random.default_rng(n)
+    thresholds = []
+    for _ in range(12):
+        c = rng.integers(1, 60, n) / 60
+        is_wrong = rng.random(n) < rng.choice([0.02, 0.1, 0.3]) * (1 - c)
+        found = find_threshold(Predictions.from_confidence(c, ~is_wrong), max_risk=0.1, level=0.9).threshold
+        assert found == literal_threshold(c, is_wrong, 0.1, 0.1)
+        thresholds.append(found)
+    assert len(set(thresholds)) > 2
+
+
 def test_the_rule_has_the_counts_of_its_rows() -> None:
     rng = np.random.default_rng(3)
     c = rng.integers(1, 21, 900) / 20

@@ -14,7 +14,7 @@ from scipy.special import digamma
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.lenses.selective_risk import selective_risk, selective_risk_of_view
+from trueodds.lenses.selective_risk import selective_risk, selective_risk_of_view, spaced_steps
 
 
 def plain(errors: NDArray[np.float64]) -> float:
@@ -51,6 +51,24 @@ def test_without_ties_it_is_the_definition_and_a_vector_counts_by_its_largest_cl
     order = np.argsort(-P.max(axis=1))
     wrong = (P.argmax(axis=1) != y)[order].astype(float)
     assert float(selective_risk(Predictions(y, P), resamples=0)) == pytest.approx(plain(wrong), rel=1e-12)
+
+
+@pytest.mark.parametrize("m", [1, 199, 200, 201, 1000])
+def test_of_many_steps_the_first_that_reaches_each_of_200_coverages_is_taken(m: int) -> None:
+    coverage = np.cumsum(np.random.default_rng(m).integers(1, 9, m)) * 0.1
+    is_reached = coverage[:, None] >= coverage[-1] * np.arange(1, 201) / 200 - 1e-8
+    expected = np.arange(m) if m <= 200 else np.unique(is_reached.argmax(axis=0))
+    assert spaced_steps(coverage).tolist() == expected.tolist()
+
+
+def test_a_diagram_has_the_ends_of_steps_and_coverages_within_long_ones() -> None:
+    # Steps of 30 %, 0.4 % and 69.6 % of 1000 answers, and coverages at 0.5 %, 1 %, … which are not within half of
+    # that of an end: not 0.5 % · 60 = 30 %, nor 0.5 % · 61 = 30.5 %, of which 30.4 % is only 0.1 % away.
+    c = np.repeat([0.9, 0.8, 0.7], [300, 4, 696])
+    (view,) = as_lens("confidence").views(Predictions.from_confidence(c, np.arange(1000) % 2))
+    grid = selective_risk_of_view(view, at=None, resamples=0).at["coverage"]
+    inside = [i / 200 for i in range(1, 200) if i not in (60, 61)]
+    np.testing.assert_allclose(grid, sorted([0.3, 0.304, 1.0, *inside]), rtol=1e-12)
 
 
 def test_an_order_without_sense_has_the_error_rate_on_average() -> None:

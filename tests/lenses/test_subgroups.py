@@ -61,6 +61,20 @@ def test_with_a_limit_the_groups_that_deviate_most_in_standard_errors_are_examin
     assert zscores == pytest.approx(np.array([0, 1, 3, 2]) / np.sqrt(2.5))
 
 
+@pytest.mark.parametrize("lens", ["canonical", "classwise"])
+def test_a_z_score_is_the_largest_of_all_outcomes_with_squared_weights_in_its_variance(lens):
+    rng = np.random.default_rng(0)
+    P, y, w, groups = rng.dirichlet([1, 1, 1], 60), rng.integers(0, 3, 60), rng.integers(1, 4, 60), np.arange(60) % 4
+    z = np.zeros(4)
+    for group in range(4):
+        for c in range(3):
+            rows = [i for i in range(60) if groups[i] == group]
+            residual = sum(w[i] * ((y[i] == c) - P[i, c]) for i in rows)
+            variance = sum(w[i] ** 2 * P[i, c] * (1 - P[i, c]) for i in rows)
+            z[group] = max(z[group], abs(residual) / variance**0.5)
+    assert group_zscores(as_lens(lens).views(Predictions(y, P, weight=w)), groups, 4) == pytest.approx(z, rel=1e-12)
+
+
 def test_a_group_whose_certain_predictions_are_contradicted_has_the_largest_z_score():
     preds = Predictions([0, 1, 0, 1], [0.0, 1.0, 1.0, 1.0], group=["a", "a", "b", "b"])
     assert group_zscores(as_lens("positive").views(preds), np.array([0, 0, 1, 1]), 2).tolist() == [0.0, np.inf]

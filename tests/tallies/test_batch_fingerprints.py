@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from hashlib import blake2b
 
 import numpy as np
 import pytest
@@ -58,6 +59,27 @@ def test_different_rows_of_one_distribution_have_different_fingerprints():
 def test_rows_that_are_all_alike_have_no_fingerprint(preds):
     assert BatchFingerprints.from_predictions(preds).rows == {}
     assert (tally(preds) + tally(preds)).batches.repeated_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "step"),
+    [
+        (300, 3, 1),
+        (2047, 3, 1),  # at most every second row of 1,024 pairs
+        (2048, 3, 2),
+        (3071, 3, 2),
+        (2000, 100, 3),  # 655 rows of 100 probabilities are sampled
+        (200, 1500, 3),  # and 64 of any number
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_fingerprint_is_the_hash_of_its_definition(n, k, step, weighted):
+    # Saved tallies hold fingerprints, so that a change would count rows as different that are the same.
+    preds = softmaxed(n, k, 1, weight=np.linspace(1, 2, n) if weighted else None)
+    sample = np.column_stack([preds.y, preds.p])[::step]
+    content = str(n).encode() + preds.y.astype(np.uint8 if k < 256 else np.uint16).tobytes() + sample.tobytes()
+    digest = blake2b(content + (preds.weight.tobytes() if weighted else b""), digest_size=8).hexdigest()
+    assert BatchFingerprints.from_predictions(preds).rows == {digest: n}
 
 
 def test_a_change_in_any_outcome_weight_or_the_order_changes_the_fingerprint():

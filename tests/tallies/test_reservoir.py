@@ -44,6 +44,21 @@ def test_the_sample_does_not_depend_on_how_the_rows_were_cut_nor_on_the_order_of
     np.testing.assert_array_equal(reservoir.rows.group["site"], full.rows.group["site"])
 
 
+def test_keys_are_those_of_splitmix64() -> None:
+    # Reference: the first numbers of SplitMix64 from the state 1234567, as Rosetta Code lists them
+    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
+    assert [int(hash_row_ids(np.array([1234567]), seed)[0]) for seed in range(4)] == expected
+
+
+@pytest.mark.parametrize(("max_probs", "n_rows"), [(3, 1), (4, 1), (7, 1), (8, 2), (400, 100)])
+def test_a_sample_holds_as_many_rows_as_its_probabilities_allow(max_probs: int, n_rows: int) -> None:
+    preds = rows(100)
+    sample = Reservoir.from_predictions(preds, np.arange(100), max_probs=max_probs)
+    assert (sample.rows.n, sample.population_size) == (n_rows, 100)
+    texts = [] if sample.note is None else [sample.note.text.partition(" rows")[0]]
+    assert texts == ([f"Fits use a random sample of {n_rows:,} of 100"] if n_rows < 100 else [])
+
+
 def test_sums_that_are_grouped_otherwise_hold_the_same_sample() -> None:
     preds, ids = rows(1_000), np.arange(1_000)
     a, b, c = (Reservoir.from_predictions(preds[part], ids[part], max_probs=200) for part in np.array_split(ids, 3))

@@ -44,13 +44,6 @@ class ProperScoreSums:
         w_sum, ww, ws, wws, wwss = score_terms(s, w).sum(axis=1).tolist()
         return cls(w_sum, ww, ws, wws, wwss, n_infinite, infinite_weight)
 
-    @classmethod
-    def from_counts(cls, n: int, finite: int, s: float, ss: float) -> ProperScoreSums:
-        """Sums for n rows of weight 1, `finite` of them with a finite score, from Σs and Σs² of these."""
-        # float like the other sums, so that saving and loading does not change the JSON text of a tally
-        w = float(finite)
-        return cls(w, w, s, s, ss, n - finite, float(n - finite))
-
     def __add__(self, other: ProperScoreSums) -> ProperScoreSums:
         return ProperScoreSums(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 

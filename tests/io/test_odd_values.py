@@ -39,7 +39,7 @@ def read_text(path: Path, text: str, **settings: Any) -> Predictions:
 def test_a_number_that_no_float_holds_is_reported_by_row(value: Any, column: str) -> None:
     table: dict[str, list[Any]] = {"label": [0, 1, 1], "p_1": [0.5, 0.25, 0.5], "w": [1.5, 2, 1]}
     table[column][1] = value
-    for data in (table, pd.DataFrame(table)) if isinstance(value, int) else (table,):
+    for data in (table, pd.DataFrame(table, dtype=object)) if isinstance(value, int) else (table,):
         with refusal("TO307", f"'{column}'", "in row 1"):
             read(data, weight="w").collect()
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import trueodds as to
 from tests.reference import columns, estimators, frame
 from tests.tallies.batches import softmaxed
+from trueodds.api.measure import measure_value
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
@@ -263,3 +265,15 @@ def test_many_classes_go_in_chunks():
     for cell, row in zip(Tally.from_predictions(preds).views("classwise"), Classwise().views(preds), strict=True):
         assert cell.name == row.name
         assert BinnedError(Uniform(15)).value(cell) == pytest.approx(BinnedError(Uniform(15)).value(row), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["calibration_in_the_large", "o_e"])
+@pytest.mark.parametrize("kind", ["classes", "multilabel"])
+def test_signed_errors_of_classes_are_not_averaged_from_a_tally_either(name: str, kind: str) -> None:
+    P = np.full((6, 3), 1 / 3)
+    preds = to.Predictions([0, 1, 2] * 2, P) if kind == "classes" else to.Predictions.from_multilabel(P > 0.5, P)
+    for data in (preds, to.tally(preds, progress=False)):
+        with pytest.raises(InputError, match=r"\[TO205\].*would cancel"):
+            to.measure(data, name, lens="classwise", interval=None)
+    with pytest.raises(InputError, match=r"\[TO205\].*would cancel"):
+        measure_value(to.tally(preds, progress=False), name, lens="classwise")

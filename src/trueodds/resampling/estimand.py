@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,6 +16,17 @@ from trueodds.estimators.binned import BinnedError
 from trueodds.kernels import map_items
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
+
+
+def refuse_average(estimator: Estimator, lens: Lens, views: Sequence[View]) -> None:
+    """Raise TO205 for several views of an estimator whose values would cancel."""
+    if len(views) > 1 and not estimator.is_averageable:
+        raise InputError(
+            "TO205",
+            f"{estimator.name} cannot be averaged over classes: values above and below the optimum would cancel.",
+            f"{estimator.name} through {lens}",
+            "Use ⟨lens='class:NAME'⟩ for each class.",
+        )
 
 
 @dataclass(frozen=True)
@@ -44,13 +56,7 @@ class Estimand:
                 "Use ece or smece, whose intervals resample whole clusters.",
             )
         views = lens.views(preds if rows is None else preds[rows])
-        if len(views) > 1 and not estimator.is_averageable:
-            raise InputError(
-                "TO205",
-                f"{estimator.name} cannot be averaged over classes: values above and below the optimum would cancel.",
-                f"{estimator.name} through {lens}",
-                "Use ⟨lens='class:NAME'⟩ for each class.",
-            )
+        refuse_average(estimator, lens, views)
         return cls(estimator, lens, views, aggregate, rows)
 
     @cached_property

@@ -14,7 +14,7 @@ from trueodds.kernels.fine_grid import CELL_EDGES
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Classwise
 from trueodds.resampling.cell_draws import CellRedraw
-from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimand import Estimand, refuse_average
 from trueodds.resampling.evaluate import evaluate
 from trueodds.tallies.tally import Tally
 
@@ -34,7 +34,9 @@ def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: st
         raise InputError(
             "TO406", "The cells of a tally are right-closed.", "⟨closed='left'⟩", "Omit it, or use ⟨mode='exact'⟩."
         )
-    return Estimand(estimator, lens, tally.views(lens), aggregate)
+    views = tally.views(lens)
+    refuse_average(estimator, lens, views)
+    return Estimand(estimator, lens, views, aggregate)
 
 
 def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:

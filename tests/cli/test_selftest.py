@@ -12,7 +12,7 @@ import pytest
 
 import trueodds as to
 from trueodds.cli import main
-from trueodds.selftest import levels, record, reference_numbers
+from trueodds.selftest import laws, levels, record, reference_numbers
 
 SCHEMA = Path(record.__file__).parents[1] / "schema" / "selftest.json"
 
@@ -54,15 +54,38 @@ def test_the_record_of_rows_in_a_file_is_a_page_and_json(tmp_path: Path, capsys:
     assert printed.startswith("Self-test passed: ")
     document: Any = json.loads((out / "selftest.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(document)
-    assert (document["passed"], document["n_failed"], document["rows"]) == (True, 0, file)
-    laws = [check["name"] for check in document["checks"] if check["section"] == "laws"]
-    assert sum(f"({file})" in name for name in laws) == 4  # in addition to those on the built-in rows
+    assert (document["passed"], document["n_failed"], document["rows"]) == (True, 0, f"all 90 rows of {file}")
+    assert f"The laws were also checked on all 90 rows of {file}." in printed
+    names = [check["name"] for check in document["checks"] if check["section"] == "laws"]
+    assert sum(f"(all 90 rows of {file})" in name for name in names) >= 4  # in addition to those on the built-in rows
     (ece,) = [claim for claim in document["trace"] if claim["claim"].startswith("ece:")]
     assert (ece["page"], ece["status"]) == ("docs/estimators.md", "passed")
     page = (out / "selftest.html").read_text(encoding="utf-8")
     assert "mine.csv" in page
     assert ece["tests"][0] in page
     assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_rows_of_several_files_are_read_up_to_a_limit_that_is_stated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [rows(tmp_path / f"{name}.csv") for name in "ab"]
+    read: list[tuple[int, str]] = []
+
+    def report(_: Any, preds: to.Predictions, which: str) -> record.SelftestReport:
+        read.append((preds.n, which.removesuffix(f" of {files[0]}, {files[1]}")))
+        return record.SelftestReport((), (), {})
+
+    monkeypatch.setattr(record, "run_selftest", report)
+    for limit in (20_000, 180, 100, 90):
+        monkeypatch.setattr(laws, "MAX_ROWS", limit)
+        run(*files, "--label", "y")
+    assert read == [
+        (180, "all 180 rows"),
+        (180, "all 180 rows"),
+        (100, "the first 100 rows"),
+        (90, "the first 90 rows"),
+    ]
 
 
 @pytest.mark.usefixtures("small")

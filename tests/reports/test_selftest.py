@@ -18,6 +18,7 @@ import pytest
 
 import trueodds as to
 from tests import selftest
+from trueodds.core.errors import InputError
 from trueodds.selftest import installation, laws, levels, record, reference_numbers
 from trueodds.selftest.outcomes import largest_deviation
 from trueodds.selftest.reference_numbers import check_case, read_stored
@@ -93,10 +94,22 @@ def test_a_value_that_is_off_by_twice_its_tolerance_fails(position: int) -> None
 
 
 def test_a_missing_or_undefined_number_is_a_deviation() -> None:
-    assert largest_deviation([1.0], [1.0, 2.0], 1e-9, 0.0) == np.inf
-    assert largest_deviation([], [], 1e-9, 0.0) == np.inf
-    assert largest_deviation([float("nan")], [1.0], 1e-9, 0.0) == np.inf
-    assert largest_deviation([2.0], [2.0], 0.0, 0.0) == 0
+    assert largest_deviation([1.0], [1.0, 2.0], 1e-9, 0.0) == (np.inf, "1 numbers", "2")
+    assert largest_deviation([], [], 1e-9, 0.0)[0] == np.inf
+    assert largest_deviation([float("nan")], [1.0], 1e-9, 0.0) == (np.inf, "nan", "1")
+    assert largest_deviation([2.0], [2.0], 0.0, 0.0) == (0, "2", "2")
+
+
+def test_the_number_that_deviates_most_is_shown() -> None:
+    assert largest_deviation([1.0, 2.1, 3.5, 4.0], [1.0, 2.0, 3.0, 4.0], 0.0, 0.25)[1:] == ("number 3 of 4, 3.5", "3")
+    case = next(case for case in read_stored()["cases"] if len(case["expected"]) > 2)
+    moved = [*case["expected"][:-1], case["expected"][-1] + 1.0]
+    n = len(moved)
+    assert f"number {n} of {n}, " in check_case(case | {"expected": moved}, read_stored()["sources"]).detail
+    expected = [0.25, 0.5, 0.75]
+    law = lambda _: iter([("calibrators", "platt", [0.25, 0.5, 0.7], expected)])
+    (check,) = laws._check_law("law", law, laws.built_in_rows(2), False)
+    assert check.detail == "platt is number 3 of 3, 0.7 instead of 0.75"
 
 
 def test_a_method_that_raises_an_error_fails_and_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,13 +203,58 @@ def test_intervals_that_are_too_short_or_too_long_fail(monkeypatch: pytest.Monke
 
 def test_no_method_is_left_out_of_a_law_on_the_built_in_rows() -> None:
     counts = {
-        k: [len(check.methods) for check in laws.check_laws(laws.built_in_rows(k), "", ignore_progress)] for k in (2, 3)
+        k: [
+            len(check.methods)
+            for check in laws.check_laws(laws.built_in_rows(k), "", ignore_progress, are_built_in=True)
+            if check.status == "passed"
+        ]
+        for k in (2, 3)
     }
     n_permuted = len(laws.ESTIMATORS) + len(laws.TESTS) + len(laws.CALIBRATORS)
     n_merged = 2 * (len(laws.TALLIED) + 1)
     assert counts[2] == [n_permuted, len(laws.COPIES), n_merged, len(laws.SCORES)]
-    assert counts[3][0] >= n_permuted - 2  # calibration-in-the-large and Platt need two classes by default
-    assert counts[3][1:] == [len(laws.COPIES), n_merged, len(laws.ESTIMATORS) - 1]
+    assert counts[3] == [n_permuted, len(laws.COPIES), n_merged, len(laws.ESTIMATORS) - 1]
+
+
+@pytest.mark.parametrize("call", ["first", "second", "both"])
+def test_a_method_that_refuses_rows_fails_on_built_in_ones_and_is_never_passed_on_others(
+    monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    calls: dict[str, int] = {}
+    measure = to.measure
+
+    def refusing(preds: Any, name: str, **settings: Any) -> Any:
+        calls[name] = calls.get(name, 0) + 1
+        if name == "brier" and call in ("both", ("first", "second")[calls[name] - 1]):
+            raise InputError("TO205", "Refused.", "rows", "Try others.")
+        return measure(preds, name, **settings)
+
+    monkeypatch.setattr(to, "measure", refusing)
+    monkeypatch.setattr(laws, "ESTIMATORS", ("brier", "log_loss"))
+    monkeypatch.setattr(laws, "CALIBRATORS", ())
+    law, preds = laws._permuted_rows, laws.built_in_rows(2)
+    (check,) = laws._check_law("order", law, preds, True)
+    assert check.failed
+    assert "brier: " in check.detail
+    assert "[TO205] Refused." in check.detail
+    calls.clear()
+    first, *others = laws._check_law("order", law, preds, False)
+    if call != "both":  # one of two results is missing
+        assert (first.failed, others) == (True, [])
+        return
+    assert (first.status, "estimators:brier" in first.methods) == ("passed", False)
+    (other,) = others
+    assert (other.status, other.methods) == ("not checked", ("estimators:brier",))
+    assert other.detail.startswith("not run: brier: [TO205] Refused.")
+
+
+def test_an_undefined_result_is_not_called_equal() -> None:
+    law = lambda _: iter([("estimators", "slope", [np.nan], [np.nan])])
+    for are_built_in, status in ((True, "failed"), (False, "not checked")):
+        (check,) = laws._check_law("law", law, laws.built_in_rows(2), are_built_in)
+        assert (check.status, check.detail.endswith("undefined for these rows")) == (status, True)
+    nothing = lambda _: iter(())
+    assert [check.status for check in laws._check_law("law", nothing, laws.built_in_rows(2), True)] == ["failed"]
 
 
 @pytest.mark.parametrize("kind", ["votes", "weights", "clusters", "multilabel", "confidence", "ties", "one row"])
@@ -215,7 +273,8 @@ def test_the_laws_hold_or_do_not_apply_to_rows_of_every_kind(kind: str) -> None:
     }[kind]()
     checks = list(laws.check_laws(preds, kind, ignore_progress))
     assert [f"{check.name}: {check.detail}" for check in checks if check.failed] == []
-    assert len(checks) == 4
+    assert len({check.name.partition(" (")[0] for check in checks}) == 4
+    assert all(check.detail.startswith("not run: ") for check in checks if check.status == "not checked")
 
 
 # Mutations of the source

@@ -15,7 +15,8 @@ from trueodds.data.predictions import Predictions
 from trueodds.selftest.outcomes import FAILED, NOT_CHECKED, PASSED, Check, describe_error, largest_deviation
 
 SECTION = "laws"
-Comparison: TypeAlias = tuple[str, str, list[float], list[float]]  # family, method, its results, and the expected ones
+Outcome: TypeAlias = list[float] | str  # numbers, or why there are none
+Comparison: TypeAlias = tuple[str, str, Outcome, Outcome]  # family, method, its outcome, and the expected one
 Law: TypeAlias = Callable[[Predictions], Iterator[Comparison]]
 MAX_ROWS = 20_000  # number of rows of a file that are examined
 RTOL, ATOL = 1e-8, 1e-11  # sums in another order differ by rounding
@@ -49,8 +50,13 @@ def built_in_rows(n_classes: int) -> Predictions:
     return Predictions(labels, P)
 
 
-def check_laws(preds: Predictions, rows: str, progress: Callable[[float], None]) -> Iterator[Check]:
-    """Check all laws on these rows, which the details call `rows`."""
+def check_laws(
+    preds: Predictions, rows: str, progress: Callable[[float], None], *, are_built_in: bool = False
+) -> Iterator[Check]:
+    """Check all laws on these rows, which the names of the checks call `rows`.
+
+    A method that refuses the rows fails on the built-in ones. On others it is listed as not checked, with the reason.
+    """
     laws: Sequence[tuple[str, Law]] = (
         ("the order of rows is irrelevant", _permuted_rows),
         ("a weight of two is two rows", _copied_rows),
@@ -59,71 +65,105 @@ def check_laws(preds: Predictions, rows: str, progress: Callable[[float], None])
     )
     for done, (name, law) in enumerate(laws):
         progress(done / len(laws))
-        yield _check_law(f"{name} ({rows})", law, preds)
+        yield from _check_law(f"{name} ({rows})", law, preds, are_built_in)
 
 
-def _check_law(name: str, law: Law, preds: Predictions) -> Check:
+def _check_law(name: str, law: Law, preds: Predictions, are_built_in: bool) -> Iterator[Check]:
     """Compare all pairs of results of a law; one that differs or raises an error fails it."""
-    methods, worst, wrong = [], 0.0, []
+    methods, worst, wrong, refused = [], 0.0, [], {}
     try:
         for family, method, values, expected in law(preds):
+            reason = _reason(values, expected)
+            if reason and not are_built_in:
+                refused[f"{family}:{method}"] = reason
+                continue
             methods.append(f"{family}:{method}")
-            is_same = np.array_equal(values, expected, equal_nan=True)  # both may be undefined
-            deviation = 0.0 if is_same else largest_deviation(values, expected, RTOL, ATOL)
-            worst = max(worst, deviation)
-            if deviation > 1:
-                wrong.append(f"{method} is {values[0]:.12g} instead of {expected[0]:.12g}")
+            if reason or isinstance(values, str) or isinstance(expected, str):
+                wrong.append(f"{method}: {reason or f'{_shown(values)} instead of {_shown(expected)}'}")
+            elif not np.array_equal(values, expected, equal_nan=True):
+                deviation, shown, target = largest_deviation(values, expected, RTOL, ATOL)
+                worst = max(worst, deviation)
+                if deviation > 1:
+                    wrong.append(f"{method} is {shown} instead of {target}")
     except (InputError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RuntimeError) as problem:
         wrong.append(describe_error(problem))
     if wrong:
-        return Check(SECTION, name, FAILED, "; ".join(wrong), methods=tuple(methods))
-    if not methods:
-        return Check(SECTION, name, NOT_CHECKED, "no method that it concerns accepts these rows")
-    detail = f"{len(methods)} methods, largest difference {worst * RTOL:.0e}, as rounding allows"
-    return Check(SECTION, name, PASSED, detail, methods=tuple(methods))
+        yield Check(SECTION, name, FAILED, "; ".join(wrong), methods=tuple(methods))
+    elif methods:
+        detail = f"{len(methods)} methods, largest difference {worst * RTOL:.0e}, as rounding allows"
+        yield Check(SECTION, name, PASSED, detail, methods=tuple(methods))
+    elif not refused:
+        status = FAILED if are_built_in else NOT_CHECKED
+        yield Check(SECTION, name, status, "not run: the law concerns no method for these rows")
+    if refused:
+        reasons = dict.fromkeys(refused.values())
+        names = {reason: [key.partition(":")[2] for key in refused if refused[key] == reason] for reason in reasons}
+        detail = "; ".join(f"{', '.join(names[reason])}: {reason}" for reason in reasons)
+        title = f"{name}, the other methods" if methods or wrong else name
+        yield Check(SECTION, title, NOT_CHECKED, f"not run: {detail}", methods=tuple(refused))
 
 
-def _measured(preds: Any, name: str, **settings: Any) -> list[float] | None:
-    """Return the value of an estimate; None if the estimator does not accept such rows."""
+def _reason(values: Outcome, expected: Outcome) -> str:
+    """Return why neither of two outcomes has numbers that can be compared; empty if one has."""
+    if isinstance(values, str) and isinstance(expected, str):
+        return expected
+    if isinstance(values, str) or isinstance(expected, str):
+        return ""
+    return "undefined for these rows" if expected and np.isnan([*values, *expected]).all() else ""
+
+
+def _shown(outcome: Outcome) -> str:
+    return f"refused ({outcome})" if isinstance(outcome, str) else ", ".join(f"{value:.12g}" for value in outcome[:3])
+
+
+def _measured(preds: Any, name: str, **settings: Any) -> Outcome:
+    """Return the value of an estimate, or why the estimator does not accept such rows."""
     try:
         return [to.measure(preds, name, interval=None, **settings).value]
-    except InputError:
-        return None
+    except InputError as problem:
+        return str(problem)
 
 
-def _measured_tally(tally: Any, name: str) -> list[float] | None:
+def _measured_tally(tally: Any, name: str) -> Outcome:
     return _measured(tally, name, **TALLIED[name])
 
 
-def _tested(preds: Predictions, name: str) -> list[float] | None:
+def _tested(preds: Predictions, name: str) -> Outcome:
     try:
         verdict = to.test(preds, name, null="asymptotic", progress=False)
-    except InputError:
-        return None
+    except InputError as problem:
+        return str(problem)
     return [verdict.statistic, verdict.pvalue]
 
 
-def _recalibrated(preds: Predictions, name: str, points: Array) -> list[float] | None:
+def _recalibrated(preds: Predictions, name: str, points: Array) -> Outcome:
     try:
         return [float(q) for q in to.fit(preds, name).predict_proba(points).ravel()]
-    except InputError:
-        return None
+    except InputError as problem:
+        return str(problem)
 
 
 def _pairs(
-    family: str, names: Sequence[str], first: Callable[[str], list[float] | None], second: Callable[[str], Any]
+    family: str, names: Sequence[str], first: Callable[[str], Outcome], second: Callable[[str], Outcome]
 ) -> Iterator[Comparison]:
-    """Yield both results of each method that accepts the rows; if it then refuses the other rows, they differ."""
+    """Yield both outcomes of each method."""
     for name in names:
-        if (expected := first(name)) is not None:
-            yield family, name, second(name) or [np.nan], expected
+        yield family, name, second(name), first(name)
+
+
+def _not_run(family: str, names: Sequence[str], reason: str) -> Iterator[Comparison]:
+    """Yield the reason for each method."""
+    for name in names:
+        yield family, name, reason, reason
 
 
 def _permuted_rows(preds: Predictions) -> Iterator[Comparison]:
     permuted = preds[np.random.default_rng(0).permutation(preds.n)]
     yield from _pairs("estimators", ESTIMATORS, lambda n: _measured(preds, n), lambda n: _measured(permuted, n))
-    if preds.votes is None:  # of several votes, a test draws one for each row, in the order of the rows
+    if preds.votes is None:
         yield from _pairs("tests", TESTS, lambda n: _tested(preds, n), lambda n: _tested(permuted, n))
+    else:
+        yield from _not_run("tests", TESTS, "a test draws one of the votes of each row, in the order of the rows")
     points = preds.P[:20]
     yield from _pairs(
         "calibrators",
@@ -136,6 +176,8 @@ def _permuted_rows(preds: Predictions) -> Iterator[Comparison]:
 def _copied_rows(preds: Predictions) -> Iterator[Comparison]:
     """Compare rows of which each third is there twice with the rows of which each third has the weight 2."""
     if preds.weight is not None or preds.kind != "classes":
+        reason = "the rows are not of classes" if preds.weight is None else "the rows have weights"
+        yield from _not_run("estimators", COPIES, reason)
         return
     weight = np.where(np.arange(preds.n) % 3 == 0, 2.0, 1.0)
     copies = preds[np.repeat(np.arange(preds.n), weight.astype(int))]
@@ -145,7 +187,9 @@ def _copied_rows(preds: Predictions) -> Iterator[Comparison]:
 
 
 def _merged_tallies(preds: Predictions) -> Iterator[Comparison]:
-    if preds.cluster is not None or preds.n < 3:  # a tally does not keep clusters
+    if preds.cluster is not None or preds.n < 3:
+        reason = "there are fewer than 3 rows" if preds.cluster is None else "a tally does not keep clusters"
+        yield from _not_run("estimators", list(TALLIED), reason)
         return
     thirds = [to.tally(preds[part], progress=False) for part in np.array_split(np.arange(preds.n), 3)]
     whole = to.tally(preds, progress=False)
@@ -165,10 +209,12 @@ def _renamed_classes(preds: Predictions) -> Iterator[Comparison]:
     Rows whose largest probabilities are equal are left out, because the first of these classes is the predicted one.
     """
     if preds.kind != "classes" or preds.y is None:
+        yield from _not_run("estimators", ESTIMATORS, "the rows have no label of a class")
         return
     two_largest = np.partition(preds.P, -2, axis=1)[:, -2:]
     is_clear = two_largest[:, 0] < two_largest[:, 1]
     if not is_clear.any():
+        yield from _not_run("estimators", ESTIMATORS, "the largest probabilities of every row are equal")
         return
     preds = preds[is_clear]
     names = [f"renamed {number:04d}" for number in range(preds.k)]

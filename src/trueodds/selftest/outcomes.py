@@ -53,19 +53,26 @@ class Check(JsonObject):
         return self.status == FAILED
 
 
-def largest_deviation(values: Sequence[float], expected: Sequence[float], rtol: float, atol: float) -> float:
-    """Return the largest deviation as a multiple of what is tolerated; infinite for a missing or undefined value.
+def largest_deviation(
+    values: Sequence[float], expected: Sequence[float], rtol: float, atol: float
+) -> tuple[float, str, str]:
+    """Return the largest deviation as a multiple of what is tolerated, and the two numbers that deviate so much.
+
+    A missing or undefined number deviates infinitely. Of several numbers, the text of the first says which one it is.
 
     >>> largest_deviation([1.0, 2.5], [1.0, 2.0], rtol=0.0, atol=0.25)
-    2.0
+    (2.0, 'number 2 of 2, 2.5', '2')
     """
-    if len(values) != len(expected):
-        return math.inf
+    if len(values) != len(expected) or not expected:
+        return math.inf, f"{len(values)} numbers", f"{len(expected)}"
     deviations = [
         0.0 if value == target else abs(value - target) / (atol + rtol * abs(target)) if rtol or atol else math.inf
         for value, target in zip(values, expected, strict=True)
     ]
-    return max((math.inf if math.isnan(deviation) else deviation for deviation in deviations), default=math.inf)
+    deviations = [math.inf if math.isnan(deviation) else deviation for deviation in deviations]
+    worst = deviations.index(max(deviations))
+    place = f"number {worst + 1} of {len(values)}, " if len(values) > 1 else ""
+    return deviations[worst], f"{place}{values[worst]:.12g}", f"{expected[worst]:.12g}"
 
 
 def describe_error(problem: Exception) -> str:

@@ -51,7 +51,7 @@ def selftest_page(report: SelftestReport, path: str | os.PathLike[str] | None = 
 def _details(report: SelftestReport) -> list[str]:
     lines = [f"{report.chance_sentence} What was not checked does not count as passed."]
     if report.rows is not None:
-        lines.append(to_printable(f"The laws were also checked on the rows of {report.rows}."))
+        lines.append(to_printable(f"The laws were also checked on {report.rows}."))
     return lines
 
 

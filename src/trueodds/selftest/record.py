@@ -62,7 +62,7 @@ class SelftestReport(Result):
     machine : mapping
         Versions, processor and threads.
     rows : str or None
-        Name of the file on whose rows the laws were checked, too.
+        On which rows of which file the laws were checked, too.
     seconds : float
         Run time.
     notes : tuple of Note
@@ -132,6 +132,8 @@ class SelftestReport(Result):
         for section in SECTIONS:
             checks = [check for check in self.checks if check.section == section]
             lines.append(f"  {section}: {self.describe_section(checks)}")
+        if self.rows is not None:
+            lines.append(f"The laws were also checked on {self.rows}.")
         for status in (FAILED, NOT_CHECKED):
             named = [check for check in self.checks if check.status == status]
             if named:
@@ -177,7 +179,7 @@ def run_selftest(progress: Progress, preds: Predictions | None = None, rows: str
     preds : Predictions, optional
         Rows of the user, on which the laws are checked, too.
     rows : str, optional
-        Their name.
+        Which rows of which file they are.
 
     Returns
     -------
@@ -218,7 +220,7 @@ def _run_section(
         yield from levels.check_coverage(report_share)
     else:
         for k in (2, 3):
-            yield from check_laws(built_in_rows(k), f"{k} classes, built in", report_share)
+            yield from check_laws(built_in_rows(k), f"{k} classes, built in", report_share, are_built_in=True)
         if preds is not None:
             yield from check_laws(preds, str(rows), report_share)
 

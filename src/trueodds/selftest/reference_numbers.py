@@ -93,12 +93,9 @@ def check_case(case: Mapping[str, Any], sources: Sequence[str]) -> Check:
         values = evaluate_case(case)
     except (InputError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RuntimeError) as problem:
         return Check(SECTION, name, FAILED, describe_error(problem), source, methods)
-    deviation = largest_deviation(values, case["expected"], rtol, atol)
+    deviation, shown, expected = largest_deviation(values, case["expected"], rtol, atol)
     tolerance = " and ".join([f"{rtol:g} (relative)"] * bool(rtol) + [f"{atol:g} (absolute)"] * bool(atol))
-    shown = f"{values[0]:.10g}, expected {case['expected'][0]:.10g}"
-    if len(values) > 1:
-        shown = f"{len(values)} numbers, the first {shown}"
-    detail = f"{shown}; the largest deviation is {deviation:.1g} times the tolerance, {tolerance}"
+    detail = f"{shown}, expected {expected}; the largest deviation is {deviation:.1g} times the tolerance, {tolerance}"
     return Check(SECTION, name, PASSED if deviation <= 1 else FAILED, detail, source, methods)
 
 

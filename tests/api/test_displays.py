@@ -174,6 +174,25 @@ def test_the_smooth_curve_of_a_cross_validation_is_the_mean_of_the_curves_of_its
     assert len(lines) > len(displays.ReliabilityCurveDisplay(pooled).plot().ax_.get_lines())
 
 
+def test_a_fold_without_a_point_that_enough_rows_support_has_no_curve():
+    few = {
+        "part": np.array(["strip", "curve"], dtype=object),
+        "effective": np.array([np.nan, np.nan]),
+        "piece": np.array([0, 0]),
+    }
+    enough = few | {"effective": np.array([np.nan, 20.0])}
+    assert displays.fold_curves([few, enough, few, enough])["piece"].tolist() == [0, 1]
+    none = displays.fold_curves([few, few])
+    assert {name: len(column) for name, column in none.items()} == {"part": 0, "effective": 0, "piece": 0}
+
+
+@pytest.mark.parametrize("smoother", ["kernel", "loess"])
+def test_folds_of_one_row_are_drawn(smoother):
+    X, y, found = cross_validated(n=16, cv=KFold(16))
+    shown = displays.ReliabilityCurveDisplay.from_cv_results(found, X, y, smoother=smoother)
+    assert len(shown.diagram.panels["view"]) == 1
+
+
 def test_several_classes_of_a_cross_validation_are_drawn_without_single_folds():
     X, y = make_classification(300, n_classes=3, n_informative=4, random_state=0)
     names = np.array(["ant", "bee", "cat"])[y]
@@ -199,6 +218,12 @@ def test_what_is_no_cross_validation_of_these_rows_is_refused():
         draw(found, X, y, sample_weight=y[:-1])
     with pytest.raises(InputError, match=r"TO205.*several folds"):
         draw(cross_validated(cv=ShuffleSplit(3, test_size=0.5, random_state=0))[2], X, y)
+    tested = [*found["indices"]["test"][:-1], np.array([], dtype=int)]
+    with pytest.raises(InputError, match=r"TO205.*A fold has no rows.*none in fold 2"):
+        draw(found | {"indices": found["indices"] | {"test": tested}}, X, y)
+    unfitted = [*found["estimator"][:-1], LogisticRegression()]  # as cross_validate returns one whose fit failed
+    with pytest.raises(InputError, match=r"TO205.*different classes"):
+        draw(found | {"estimator": unfitted}, X, y)
     labels = np.sort(np.arange(300) % 3)
     lacking = cross_validate(LogisticRegression(), X, labels, cv=KFold(3), return_estimator=True, return_indices=True)
     with pytest.raises(InputError, match=r"TO205.*different classes.*StratifiedKFold"):

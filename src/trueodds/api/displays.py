@@ -242,7 +242,8 @@ class Display:
         ------
         InputError
             TO107 if `X` or `y` has other rows, TO202 if `cv_results` lacks the classifiers or the indices, TO205 if a
-            row is tested in several folds or the classifiers have different classes, and as for `draw`.
+            row is tested in several folds, a fold tests none, or the classifiers have different classes, and as for
+            `draw`.
 
         Notes
         -----
@@ -280,9 +281,12 @@ def predict_folds(
         fix = "Call cross_validate(…, return_estimator=True, return_indices=True)."
         raise InputError("TO202", f"cv_results needs {missing[0]!r}.", ", ".join(cv_results), fix)
     models, tested = cv_results["estimator"], cv_results["indices"]["test"]
+    if empty := [fold for fold, rows in enumerate(tested) if not len(rows)]:
+        fix = "Use a splitter whose folds all have rows, such as StratifiedKFold."
+        raise InputError("TO205", "A fold has no rows that it tests.", f"none in fold {empty[0]}", fix)
     labels = as_array(y, "y")
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    n_of_cv = 1 + max(int(rows.max()) for part in cv_results["indices"].values() for rows in part)
+    n_of_cv = 1 + max(int(np.max(rows)) for part in cv_results["indices"].values() for rows in part)
     if not n_rows == len(labels) >= n_of_cv:
         fix = "Pass the arrays that cross_validate got."
         got = f"{n_rows:,} rows of X and {len(labels):,} of y for {n_of_cv:,}"
@@ -290,7 +294,7 @@ def predict_folds(
     if len(np.unique(np.concatenate(tested))) < sum(map(len, tested)):
         fix = "Use a splitter whose test folds do not overlap, such as StratifiedKFold."
         raise InputError("TO205", "A row is tested in several folds.", f"{len(tested)} folds", fix)
-    if len({tuple(model.classes_) for model in models}) > 1:
+    if len({tuple(getattr(model, "classes_", ())) for model in models}) > 1:  # none of a fit that failed
         fix = "Use a splitter that keeps every class in every fold, such as StratifiedKFold."
         raise InputError("TO205", "The classifiers of the folds have different classes.", "", fix)
     weight = None if sample_weight is None else as_array(sample_weight, "sample_weight")
@@ -308,17 +312,20 @@ def predict_folds(
 def fold_curves(tables: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     """Return the rows of a table with the curves of folds where enough rows contribute, as the part `fold`.
 
-    `tables` are those of the reliability curve of each fold. The pieces of all curves are numbered in a row.
+    `tables` are those of the reliability curve of each fold. The pieces of all curves are numbered in a row. A fold
+    with too few rows for a curve has none.
     """
     parts, n_pieces = [], 0
     for table in tables:
         points = np.flatnonzero((table["part"] == "curve") & is_supported(table["effective"]))
+        if not len(points):
+            continue
         is_new = (np.diff(points, prepend=points[0] - 1) > 1) | (np.diff(table["piece"][points], prepend=-1) != 0)
         piece = n_pieces - 1 + np.cumsum(is_new)
         n_pieces = int(piece[-1]) + 1
         part = {name: column[points] for name, column in table.items()}
         parts.append(part | {"part": np.full(len(points), "fold", dtype=object), "piece": piece})
-    return stack_tables(parts)
+    return stack_tables(parts) if parts else {name: column[:0] for name, column in tables[0].items()}
 
 
 # Names of the diagrams by the names of their display classes, such as "reliability" by "ReliabilityDisplay".

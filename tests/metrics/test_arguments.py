@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import brier_score_loss as sklearn_brier_score_loss
 
 from trueodds import InputError, metrics
 
@@ -31,6 +33,8 @@ THREE = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
         ("TO105", "pass labels=", ([0, 0, 3], THREE), {}),
         ("TO105", "The classes are ['a', 'b', 'c']", (["a", "b", "d"], THREE), {"labels": ["a", "b", "c"]}),
         ("TO106", "Pass labels=", (["a", "b", "a"], THREE), {}),
+        ("TO106", "Pass labels=", (["1", "1"], P[:2]), {}),
+        ("TO105", "Pass labels=[0, 2]", ([0, 2], P[:2]), {"labels": [0, 1]}),
         ("TO113", "Pass labels=['no', 'yes'], with the columns", (NAMES, P), {"labels": ["yes", "no"]}),
         ("TO113", "one name per column", (["a", "b", "c"], THREE), {"labels": ["a", "b"]}),
         ("TO101", "one value per row", (NAMES, P), {"labels": 2}),
@@ -107,9 +111,40 @@ def test_the_remedy_of_an_argument_that_has_another_name_is_the_one_of_the_metri
 def test_labels_without_rows_of_a_class_count_from_zero_if_zero_is_one_of_them() -> None:
     # 1/3 · [(.25 + .09 + .04) + (.01 + .36 + .49) + (.04 + .04 + .16)]: labels 0, 2, 2 of three columns
     assert metrics.brier_score_loss([0, 2, 2], THREE) == pytest.approx((0.38 + 0.86 + 0.24) / 3)
-    assert metrics.brier_score_loss([1, 1], P[:2]) == pytest.approx((0.64 + 0.09) / 2)
+    assert metrics.brier_score_loss([0, 0], P[:2]) == pytest.approx((0.04 + 0.49) / 2)
+    assert metrics.brier_score_loss([True, True], P[:2]) == pytest.approx((0.64 + 0.09) / 2)
     assert metrics.brier_score_loss([-1, -1], P[:2]) == pytest.approx((0.04 + 0.49) / 2)
     assert metrics.brier_score_loss([-1, -1], p[:2]) == pytest.approx((0.04 + 0.49) / 2)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"pos_label": 1}])
+@pytest.mark.parametrize("label", [1, 1.0, 2])
+def test_a_label_that_could_be_that_of_either_column_is_refused(label: float, keywords: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=r"\[TO105\] Some classes have no row") as refusal:
+        metrics.brier_score_loss([label, label], P[:2], **keywords)
+    assert "Pass labels=range(2) if labels count from 0" in refusal.value.fix
+
+
+def test_labels_say_which_column_a_single_label_has() -> None:
+    first, second = (0.04 + 0.49) / 2, (0.64 + 0.09) / 2  # p is 0.2 and 0.7
+    for labels, value in (([0, 1], second), ([-1, 1], second), ([1, 2], first), ([1.0, 2.0], first)):
+        assert metrics.brier_score_loss([1, 1], P[:2], labels=labels) == pytest.approx(value), labels
+    assert metrics.brier_score_loss([1, 2], P[:2]) == pytest.approx((0.04 + 0.09) / 2)  # both are observed
+    assert metrics.brier_score_loss([-1, 1], P[:2]) == pytest.approx((0.04 + 0.09) / 2)
+
+
+def test_one_column_has_the_event_of_scikit_learn_for_each_pair_of_labels() -> None:
+    for observed, pair in itertools.product(([0], [1], [-1]), ([0, 1], [-1, 1])):
+        if set(observed) <= set(pair):
+            expected = sklearn_brier_score_loss(observed, p[:1])  # with its default of pos_label
+            assert metrics.brier_score_loss(observed, p[:1]) == pytest.approx(expected)
+    assert metrics.brier_score_loss([-1, 1], p[:2]) == pytest.approx(sklearn_brier_score_loss([-1, 1], p[:2]))
+
+
+def test_no_rows_of_two_columns_are_a_coded_error() -> None:
+    with pytest.raises(InputError) as refusal:
+        metrics.brier_score_loss([], np.empty((0, 2)))
+    assert refusal.value.code == "TO108"
 
 
 def test_votes_are_outcomes_too() -> None:

@@ -57,7 +57,7 @@ def evaluate_metric(
         labels.
     labels : array-like of shape (K,), optional
         Sorted labels of the columns. The default is the sorted labels of `y_true` if there is one for each column,
-        else the integers from 0 to K − 1.
+        else the integers from 0 to K − 1 if `y_true` has a 0 or is boolean, or −1 and 1 if it is −1. Others require it.
     lens : str, optional
         Which predicted probability is examined.
     **settings
@@ -66,7 +66,8 @@ def evaluate_metric(
     Raises
     ------
     InputError
-        TO101 to TO114 for invalid arrays, and TO105 if `pos_label` is not a label, TO106 if it is missing, TO113 if
+        TO101 to TO114 for invalid arrays, and TO105 if `pos_label` is not a label or the labels of the
+        columns are unknown, TO106 if it is missing, TO113 if
         `labels` are not sorted; TO203 for an invalid value; TO205 for `labels` with one probability per row, or
         `pos_label` with more than two classes. It is a ValueError.
     """
@@ -157,17 +158,17 @@ def _sorted_labels(labels: Any) -> list[Any] | None:
 
 
 def _labels_of_columns(y: Array, k: int) -> list[Any] | None:
-    """Return the sorted labels of K columns if each is observed, or if they are −1 and 1; else None.
+    """Return the sorted labels of K columns if each is observed, or if −1 alone is, of −1 and 1; else None.
 
     None stands for the integers from 0 to K − 1. Labels such as 1 and 2 of three columns could be these, or 1 to 3, if
-    the rows are a fold without the third class: they raise TO105.
+    the rows are a fold without the third class: they raise TO105. So does 1 of two columns, of 0 and 1 or of 1 and 2.
     """
     observed: list[Any] = np.unique(y).tolist()
     if len(observed) == k:
         return observed if observed != list(range(k)) else None
-    if k == 2 and observed in ([-1], [1]):
-        return [-1, 1] if observed == [-1] else None
-    if y.dtype.kind not in "US" and len(observed) < k and observed[0] > 0:
+    if k == 2 and observed == [-1]:
+        return [-1, 1]
+    if y.dtype.kind not in "USb" and 0 < len(observed) < k and observed[0] > 0:
         got = f"{len(observed)} labels for {k} columns, the smallest {observed[0]}"
         fix = f"Pass labels=range({k}) if labels count from 0, else the sorted labels of all columns."
         raise InputError("TO105", "Some classes have no row, so the labels of the columns are unknown.", got, fix)

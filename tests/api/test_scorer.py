@@ -10,8 +10,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.naive_bayes import GaussianNB
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 import trueodds as to
 from trueodds import InputError
@@ -136,12 +138,21 @@ def test_weights_are_routed_to_scorers_that_request_them(rows):
         assert found["test_plain"][fold] == to.scorer("brier")(fitted, X[test], y[test])
 
 
-def test_a_request_is_no_change_of_the_scorer():
-    score = to.scorer("ece")
-    assert score.set_score_request(sample_weight=True) != score
-    assert score.weight_request is None
-    with pytest.raises(InputError, match="TO203"):
-        score.set_score_request(sample_weight=3)
+@pytest.mark.parametrize("make", [lambda: to.scorer("ece"), lambda: make_scorer(brier_score_loss)])
+def test_a_request_changes_the_scorer_itself_as_in_scikit_learn(make):
+    with sklearn.config_context(enable_metadata_routing=True):
+        score = make()
+        assert score.set_score_request(sample_weight=True) is score
+        assert get_routing_for_object(score).score.requests == {"sample_weight": True}
+        score.set_score_request(sample_weight="cost")
+        assert get_routing_for_object(score).score.requests == {"sample_weight": "cost"}
+    with pytest.raises((InputError, RuntimeError), match="enable_metadata_routing=True"):
+        score.set_score_request(sample_weight=False)
+
+
+def test_an_invalid_request_is_refused():
+    with sklearn.config_context(enable_metadata_routing=True), pytest.raises(InputError, match="TO203"):
+        to.scorer("ece").set_score_request(sample_weight=3)
 
 
 def test_importances_of_several_scorers_take_weights(rows):

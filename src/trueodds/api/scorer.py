@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -39,7 +39,7 @@ class Scorer:
     weight_request: bool | str | None = None
 
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> Scorer:
-        """Return the scorer that requests weights, or not, from scikit-learn's metadata routing.
+        """Request weights, or not, from scikit-learn's metadata routing.
 
         Parameters
         ----------
@@ -50,9 +50,21 @@ class Scorer:
         Returns
         -------
         Scorer
-            A new scorer; this one is unchanged.
+            This scorer.
+
+        Raises
+        ------
+        InputError
+            TO203 for an invalid value, TO205 if metadata routing is not enabled, so that the request had no effect.
         """
-        return replace(self, weight_request=check("sample_weight", sample_weight, bool | str | None, None))
+        from sklearn import get_config
+
+        request = check("sample_weight", sample_weight, bool | str | None, None)
+        if not get_config()["enable_metadata_routing"]:
+            fix = "Call sklearn.set_config(enable_metadata_routing=True) first."
+            raise InputError("TO205", "Requests need scikit-learn's metadata routing.", "which is off", fix)
+        object.__setattr__(self, "weight_request", request)  # as scikit-learn's scorers change themselves
+        return self
 
     def get_metadata_routing(self) -> Any:
         """Return the request for weights, which scikit-learn reads.

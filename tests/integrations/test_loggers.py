@@ -34,6 +34,19 @@ def test_undefined_numbers_are_left_out():
     )
 
 
+def test_an_infinite_number_is_logged():
+    error = to.measure([1, 0], [0.0, 0.5], "log_loss", interval=None)  # an outcome with the predicted probability 0
+    assert result_scalars({"log_loss": error})["log_loss"] == np.inf
+    logged: list[Any] = []
+
+    class Writer:
+        def add_scalar(self, name, value, step):
+            logged.append((name, value, step))
+
+    log_to_tensorboard(Writer(), {"log_loss": error})
+    assert logged == [("log_loss", np.inf, 0)]
+
+
 def test_what_is_no_result_is_refused():
     with pytest.raises(InputError, match=r"TO203.*draw"):
         result_scalars({"x": 0.5})

@@ -26,7 +26,8 @@ def result_scalars(results: Mapping[str, Any]) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Such as `ece`, `ece_low`, `ece_high` and `ece_noise_floor`. Numbers that are undefined are left out.
+        Such as `ece`, `ece_low`, `ece_high` and `ece_noise_floor`. Numbers that are undefined are left out, and
+        infinite ones are not.
 
     Raises
     ------
@@ -51,7 +52,7 @@ def result_scalars(results: Mapping[str, Any]) -> dict[str, float]:
             scalars[name if field in ("value", "difference") else f"{name}_{field}"] = getattr(result, field)
         if (interval := getattr(result, "interval", None)) is not None:
             scalars |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
-    return {name: float(x) for name, x in scalars.items() if x is not None and math.isfinite(x)}
+    return {name: float(x) for name, x in scalars.items() if x is not None and not math.isnan(x)}
 
 
 @checks_arguments

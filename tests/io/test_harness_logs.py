@@ -75,6 +75,26 @@ def test_a_file_that_is_no_archive_is_a_coded_error(tmp_path):
         to.read_answers(tmp_path / "none.eval", **FIELDS)
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"scores": {"judge": "C"}}, "'get'"),
+        ({"scores": ["C"]}, "'items'"),
+        ({"output": {"choices": ["yes"]}}, "'get'"),
+        ({"output": "yes"}, "'get'"),
+    ],
+)
+def test_a_sample_that_is_not_as_inspect_ai_writes_it_is_a_coded_error_with_its_number(change, reason, tmp_path):
+    samples = [SAMPLES[0], SAMPLES[1] | change]
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": samples}), encoding="utf-8")
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
+        for each in samples:
+            archive.writestr(f"samples/{each['id']}_epoch_1.json", json.dumps(each))
+    for path, place in (("log.json", "samples 1: "), ("log.eval", "sample 1: ")):
+        with pytest.raises(InputError, match=rf"TO303.*{place}.*{reason}"):
+            to.read_answers(tmp_path / path, **FIELDS)
+
+
 REFERENCES = [{"output": {"text": text}, "tags": ["correct"] if text == "b" else []} for text in "abc"]
 
 
@@ -130,6 +150,36 @@ def test_a_perturbed_copy_of_a_question_is_a_question_of_its_own(tmp_path):
 def test_a_log_probability_of_0_which_stands_for_none_is_no_confidence_of_1(tmp_path):
     write_helm(tmp_path / "scenario_state.json", [helm_state(i, "b", 0.0) for i in range(3)])
     with pytest.raises(to.InputError, match="TO308"):
+        to.read_answers(tmp_path / "scenario_state.json", confidence="confidence")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"result": {"success": True, "completions": []}}, "no completions"),
+        ({"result": {"success": False}}, "no 'completions'"),
+        ({"result": None}, "'NoneType'"),
+        ({"result": {"completions": [{"text": ""}]}}, "no 'logprob'"),
+        ({"instance": None}, "'NoneType'"),
+    ],
+)
+def test_an_option_of_helm_without_a_score_is_a_coded_error_with_its_number(change, reason, tmp_path):
+    states = [helm_state(0, "", -1.0, reference_index=j) for j in range(3)]
+    write_helm(tmp_path / "scenario_state.json", [*states[:2], states[2] | change])
+    with pytest.raises(InputError, match=rf"TO303.*request_states 2: .*{reason}"):
+        to.read_answers(tmp_path / "scenario_state.json", choices="choices")
+
+
+def test_a_question_of_helm_that_lacks_an_option_is_a_coded_error(tmp_path):
+    write_helm(tmp_path / "scenario_state.json", [helm_state(7, "", -1.0, reference_index=j) for j in (0, 2)])
+    with pytest.raises(InputError, match=r"TO303.*id7.*3 options, of which \[0, 2\] are scored"):
+        to.read_answers(tmp_path / "scenario_state.json", choices="choices")
+
+
+def test_a_completion_of_helm_that_is_empty_is_an_answer_without_a_confidence(tmp_path):
+    empty = helm_state(1, "", -1.0) | {"result": {"success": True, "completions": []}}
+    write_helm(tmp_path / "scenario_state.json", [helm_state(0, "b", -0.1), empty])
+    with pytest.raises(InputError, match=r"TO308.*row 1"):
         to.read_answers(tmp_path / "scenario_state.json", confidence="confidence")
 
 

@@ -7,7 +7,8 @@ import math
 import struct
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from trueodds.core.errors import InputError, install_command
@@ -32,7 +33,8 @@ def samples_of_eval_file(path: str) -> list[dict[str, Any]]:
         raise InputError("TO301", "There is no such file.", repr(path), "Check the path.") from None
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as problem:
         raise InputError("TO303", f"{path} cannot be read as a log.", describe_json_error(problem), fix) from None
-    return [_sample(each) for each in sorted(samples, key=lambda sample: (str(sample.get("id")), sample.get("epoch")))]
+    converted = _convert_entries(samples, "sample", _sample)
+    return sorted(converted, key=lambda sample: (str(sample.get("id")), str(sample.get("epoch") or 0).zfill(9)))
 
 
 def _read_member(file: BinaryIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
@@ -54,14 +56,33 @@ def convert_document(document: Any) -> Any:
     """Return the records of a log of inspect_ai or HELM; other documents are returned as they are."""
     if isinstance(document, Mapping):
         if isinstance(document.get("samples"), list) and "eval" in document:
-            return [_sample(each) for each in document["samples"]]
+            return _convert_entries(document["samples"], "samples", _sample)
         if isinstance(document.get("request_states"), list) and "adapter_spec" in document:
-            return list(_helm_answers(document["request_states"]))
+            return _helm_answers(document["request_states"])
     elif isinstance(document, list) and document and _is_helm_statistics(document[0]):
-        return [
-            each | {"stats": {stat["name"]["name"]: stat.get("mean") for stat in each["stats"]}} for each in document
-        ]
+        return _convert_entries(document, "entry", _helm_statistics)
     return document
+
+
+@contextmanager
+def _located(place: str) -> Iterator[None]:
+    """Raise TO303 with the place for an entry that lacks what the harness writes."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError) as problem:
+        reason = f"no {problem}" if isinstance(problem, KeyError) else str(problem)
+        fix = "Correct or remove the entry, or let the harness write the log again."
+        raise InputError(
+            "TO303", "An entry of the log is not as the harness writes it.", f"{place}: {reason}", fix
+        ) from None
+
+
+def _convert_entries(entries: list[Any], noun: str, convert: Callable[[Any], dict[str, Any]]) -> list[dict[str, Any]]:
+    converted = []
+    for number, entry in enumerate(entries):
+        with _located(f"{noun} {number}"):
+            converted.append(convert(entry))
+    return converted
 
 
 def _sample(sample: dict[str, Any]) -> dict[str, Any]:
@@ -77,29 +98,47 @@ def _sample(sample: dict[str, Any]) -> dict[str, Any]:
 
 def _is_helm_statistics(record: Any) -> bool:
     stats = record.get("stats") if isinstance(record, Mapping) else None
-    return isinstance(stats, list) and bool(stats) and isinstance(stats[0].get("name"), Mapping)
+    if not isinstance(stats, list) or not stats or not isinstance(stats[0], Mapping):
+        return False
+    return isinstance(stats[0].get("name"), Mapping)
 
 
-def _helm_answers(states: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _helm_statistics(record: dict[str, Any]) -> dict[str, Any]:
+    return record | {"stats": {stat["name"]["name"]: stat.get("mean") for stat in record["stats"]}}
+
+
+def _helm_answers(states: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The answers of a scenario: options that were scored one by one, or a completion with its log-probability."""
-    options: dict[str, list[dict[str, Any]]] = defaultdict(
-        list
-    )  # by question, of which a perturbed copy is another one
-    for state in states:
-        if state.get("request_mode") == "calibration":  # scores of the options without the question
-            continue
-        if state.get("reference_index") is not None:
-            options[json.dumps(_helm_identity(state), sort_keys=True)].append(state)
-            continue
-        yield _helm_identity(state) | _helm_completion(state)
-    for scored in options.values():
-        scored.sort(key=lambda state: state["reference_index"])
-        references = scored[0]["instance"]["references"]
-        yield _helm_identity(scored[0]) | {
-            "logprobs": [state["result"]["completions"][0]["logprob"] for state in scored],
-            "label": next((i for i, each in enumerate(references) if "correct" in each.get("tags", ())), None),
-            "choices": [each["output"]["text"] for each in references],
-        }
+    answers = []
+    # Options by question, of which a perturbed copy is another one: index, log-probability, and state.
+    options: dict[str, list[tuple[int, float, dict[str, Any]]]] = defaultdict(list)
+    for number, state in enumerate(states):
+        with _located(f"request_states {number}"):
+            if state.get("request_mode") == "calibration":  # scores of the options without the question
+                continue
+            if state.get("reference_index") is None:
+                answers.append(_helm_identity(state) | _helm_completion(state))
+                continue
+            question = json.dumps(_helm_identity(state), sort_keys=True)
+            if not state["result"]["completions"]:
+                raise LookupError("no completions")
+            options[question].append((state["reference_index"], state["result"]["completions"][0]["logprob"], state))
+    for question, scored in options.items():
+        with _located(f"the options of {question}"):
+            scored.sort(key=lambda option: option[0])
+            state = scored[0][2]
+            references = state["instance"]["references"]
+            if [index for index, _, _ in scored] != list(range(len(references))):
+                raise LookupError(f"{len(references)} options, of which {[index for index, _, _ in scored]} are scored")
+            answers.append(
+                _helm_identity(state)
+                | {
+                    "logprobs": [logprob for _, logprob, _ in scored],
+                    "label": next((i for i, each in enumerate(references) if "correct" in each.get("tags", ())), None),
+                    "choices": [each["output"]["text"] for each in references],
+                }
+            )
+    return answers
 
 
 def _helm_identity(state: dict[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,35 @@
 #!/usr/bin/env bash
-# The report of a pull request: pull_request.sh FOLDER writes page, JSON, picture and comment.md there, and the exit status of
-# the gates to $GITHUB_OUTPUT. The environment has PREDICTIONS, and optionally BASELINE, OPTIONS and GATES (one per line).
+# The report of a pull request. `pull_request.sh report NAME` writes page, JSON, picture and comment.md to the folder NAME, and
+# the exit status of the gates to $GITHUB_OUTPUT. The environment has PREDICTIONS, and optionally BASELINE, OPTIONS and GATES (one
+# per line). `pull_request.sh comment NAME` writes the comment to the pull request NUMBER, or edits the one of an earlier run.
 set -euo pipefail
 
-folder=$1
+folder=$2
+# GitHub does not show it. It tells our comments from others of the same author, and several reports from each other.
+marker="<!-- trueodds: ${folder##*/} -->"
+
+if [ "$1" = comment ]; then
+  comments="repos/$GITHUB_REPOSITORY/issues/$NUMBER/comments"
+  # A workflow's own token may not ask who it is.
+  author=$(gh api user --jq .login 2>/dev/null) || author='github-actions[bot]'
+  found=$(gh api --paginate "$comments" --jq '.[] | {id, author: .user.login, body}')
+  id=$(MARKER=$marker AUTHOR=$author python -c '
+import json, os, sys
+comments = map(json.loads, filter(str.strip, sys.stdin.buffer.read().decode("utf-8").split("\n")))
+ours = (c["id"] for c in comments if c["author"] == os.environ["AUTHOR"] and os.environ["MARKER"] in c["body"])
+print(next(ours, ""))' <<<"$found")
+  if [ -n "$id" ]; then
+    gh api --silent --method PATCH "repos/$GITHUB_REPOSITORY/issues/comments/$id" --field "body=@$folder/comment.md"
+  else
+    gh api --silent --method POST "$comments" --field "body=@$folder/comment.md"
+  fi
+  exit
+fi
+
 mkdir -p "$folder"
 # Quoted as on a command line, but nothing is expanded or run.
 words=$(python -c 'import os, shlex; print(*shlex.split(os.environ.get("OPTIONS", "")), sep="\n")') || exit 2
+# An empty array is unset in bash 3.2, the one of macOS: "${options[@]}" alone would end the script.
 options=()
 while IFS= read -r word; do
   [ -z "$word" ] || options+=("$word")
@@ -17,17 +40,17 @@ while IFS= read -r gate; do
 done <<<"${GATES:-}"
 
 if [ -n "${BASELINE:-}" ]; then
-  command=(trueodds compare "$PREDICTIONS" "$BASELINE" "${options[@]}")
+  command=(trueodds compare "$PREDICTIONS" "$BASELINE" ${options[@]+"${options[@]}"})
 else
-  command=(trueodds audit "$PREDICTIONS" --brief "${options[@]}")
+  command=(trueodds audit "$PREDICTIONS" --brief ${options[@]+"${options[@]}"})
 fi
 code=0
-"${command[@]}" --html "$folder/report.html" --json "$folder/report.json" "${gates[@]}" >"$folder/report.txt" 2>"$folder/messages.txt" || code=$?
+"${command[@]}" --html "$folder/report.html" --json "$folder/report.json" ${gates[@]+"${gates[@]}"} >"$folder/report.txt" 2>"$folder/messages.txt" || code=$?
 
 # GitHub shows no pictures of a private run in a comment, so the reliability diagram is drawn by Mermaid, too.
 draw=(trueodds draw "$PREDICTIONS" --diagram reliability --set bins=10)
-if [ "$code" -ne 2 ] && [ -z "${BASELINE:-}" ] && "${draw[@]}" "${options[@]}" --out "$folder/reliability.png" >&2 &&
-  "${draw[@]}" "${options[@]}" --out "$folder/reliability.csv" >&2; then
+if [ "$code" -ne 2 ] && [ -z "${BASELINE:-}" ] && "${draw[@]}" ${options[@]+"${options[@]}"} --out "$folder/reliability.png" >&2 &&
+  "${draw[@]}" ${options[@]+"${options[@]}"} --out "$folder/reliability.csv" >&2; then
   python - "$folder/reliability.csv" >"$folder/chart.txt" <<'EOF'
 import csv
 import sys
@@ -55,9 +78,10 @@ esac
   printf '```\n\n'
   [ ! -f "$folder/chart.txt" ] || cat "$folder/chart.txt"
   if [ -n "${GITHUB_RUN_ID:-}" ]; then
-    printf '\nPage and picture: artifact `calibration-report` of [this run](%s).\n' \
+    printf '\nPage and picture: artifact `%s` of [this run](%s).\n' "${folder##*/}" \
       "${GITHUB_SERVER_URL:-https://github.com}/${GITHUB_REPOSITORY:-}/actions/runs/$GITHUB_RUN_ID"
   fi
+  printf '\n%s\n' "$marker"
 } >"$folder/comment.md"
 [ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$folder/comment.md" >>"$GITHUB_STEP_SUMMARY"
 [ -z "${GITHUB_OUTPUT:-}" ] || printf 'code=%s\n' "$code" >>"$GITHUB_OUTPUT"

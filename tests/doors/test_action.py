@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from scipy.special import expit
 
 ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / ".ci" / "pull_request.sh"
 yaml = pytest.importorskip("yaml")
 pytestmark = [
     pytest.mark.slow,
@@ -42,9 +44,8 @@ def run(folder: Path, name: str, **environment: str) -> tuple[int, str, str]:
         "GITHUB_REPOSITORY": "owner/model",
         **environment,
     }
-    script = ROOT / ".ci" / "pull_request.sh"
     ran = subprocess.run(
-        ["bash", script, folder / name], env=variables, capture_output=True, encoding="utf-8", check=False
+        ["bash", SCRIPT, "report", folder / name], env=variables, capture_output=True, encoding="utf-8", check=False
     )
     code = (folder / f"{name}.output").read_text(encoding="utf-8").strip()
     return ran.returncode, code, (folder / name / "comment.md").read_text(encoding="utf-8")
@@ -58,7 +59,8 @@ def test_an_audit_that_fails_a_gate_has_report_picture_and_status_1(folder):
     chart = re.search(r"```mermaid\n(.*?)```", comment, re.DOTALL)[1]
     bars, line = (re.search(rf"{kind} \[(.*?)\]", chart)[1].split(", ") for kind in ("bar", "line"))
     assert len(bars) == len(line) == 10
-    assert "https://github.com/owner/model/actions/runs/7" in comment
+    assert "artifact `audit` of [this run](https://github.com/owner/model/actions/runs/7)" in comment
+    assert comment.endswith("\n<!-- trueodds: audit -->\n")
     names = {file.name for file in (folder / "audit").iterdir()}
     assert {"report.html", "report.json", "reliability.png", "comment.md"} <= names
 
@@ -77,6 +79,80 @@ def test_a_missing_file_is_status_2_with_the_error_in_the_comment(folder):
     assert code == "code=2"
     assert "could not be made" in comment
     assert "TO301" in comment
+
+
+# Stands for GitHub: prints the comments of a file as `gh api --jq` does, and notes what is written.
+GH = """#!/usr/bin/env python
+import json, os, sys
+arguments = sys.argv[1:]
+if arguments[:2] == ["api", "user"]:
+    print(os.environ["LOGIN"])
+    sys.exit(not os.environ["LOGIN"])
+if "--paginate" in arguments:
+    sys.stdout.write(open(os.environ["COMMENTS"], encoding="utf-8").read())
+else:
+    with open(os.environ["CALLS"], "a", encoding="utf-8") as file:
+        file.write(json.dumps(arguments) + "\\n")
+"""
+BOT = "github-actions[bot]"
+
+
+@pytest.mark.parametrize(
+    ("comments", "login", "written"),
+    [
+        ([], "", ["POST", "repos/owner/model/issues/5/comments"]),
+        # The last comment of the bot is another one's, and a person quotes ours.
+        (
+            [
+                (1, BOT, "lint"),
+                (2, "ann", "> <!-- trueodds: r -->"),
+                (3, BOT, "a\n<!-- trueodds: r -->"),
+                (4, BOT, "coverage"),
+            ],
+            "",
+            ["PATCH", "repos/owner/model/issues/comments/3"],
+        ),
+        ([(3, BOT, "<!-- trueodds: other -->")], "", ["POST", "repos/owner/model/issues/5/comments"]),
+        ([(2, "ann", "<!-- trueodds: r -->")], "", ["POST", "repos/owner/model/issues/5/comments"]),
+        ([(2, "ann", "<!-- trueodds: r -->")], "ann", ["PATCH", "repos/owner/model/issues/comments/2"]),
+    ],
+)
+def test_only_our_comment_of_the_same_report_is_edited(comments, login, written, tmp_path):
+    (tmp_path / "gh").write_text(GH.replace("/usr/bin/env python", sys.executable), encoding="utf-8")
+    (tmp_path / "gh").chmod(0o755)
+    lines = [json.dumps({"id": i, "author": author, "body": body}) + "\n" for i, author, body in comments]
+    (tmp_path / "comments").write_text("".join(lines), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "COMMENTS": str(tmp_path / "comments"),
+        "CALLS": str(tmp_path / "calls"),
+        "LOGIN": login,
+        "GITHUB_REPOSITORY": "owner/model",
+        "NUMBER": "5",
+    }
+    subprocess.run(["bash", SCRIPT, "comment", "r"], env=environment, check=True, cwd=tmp_path)
+    (call,) = [json.loads(line) for line in (tmp_path / "calls").read_text(encoding="utf-8").splitlines()]
+    assert call == ["api", "--silent", "--method", *written, "--field", "body=@r/comment.md"]
+
+
+def test_arrays_that_may_be_empty_are_expanded_as_bash_3_needs_it():
+    script = SCRIPT.read_text(encoding="utf-8")
+    for name in re.findall(r"^(\w+)=\(\)$", script, re.MULTILINE):
+        guarded = f'${{{name}[@]+"${{{name}[@]}}"}}'
+        assert guarded in script
+        commands = re.sub(r"^ *#.*$", "", script, flags=re.MULTILINE)
+        assert f"{{{name}[@]}}" not in commands.replace(guarded, "")
+
+
+def test_two_uses_of_the_action_in_a_run_can_have_different_artifacts():
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    (upload,) = [step for step in action["runs"]["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert upload["with"]["name"] == upload["with"]["path"] == "${{ inputs.name }}"
+    for step in action["runs"]["steps"]:
+        if "pull_request.sh" in step.get("run", ""):
+            assert step["env"]["NAME"] == "${{ inputs.name }}"
+            assert step["run"].endswith(' "$NAME"')
 
 
 def test_the_action_calls_the_script_with_inputs_in_the_environment_only():

@@ -41,7 +41,10 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_mock_imports = [
     name
-    for name in ("torch", "torchmetrics", "lightning", "transformers", "keras")
+    for name in (
+        *("torch", "torchmetrics", "lightning", "transformers", "keras"),
+        *("mlflow", "datasets", "evaluate", "lm_eval"),
+    )
     if importlib.util.find_spec(name) is None
 ]
 numpydoc_show_class_members = False

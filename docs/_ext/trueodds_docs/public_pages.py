@@ -45,7 +45,14 @@ INTEGRATIONS = {
     "lightning": "trueodds.integrations.lightning.CalibrationCallback",
     "transformers": "trueodds.integrations.transformers.CalibrationMetrics",
     "keras": "trueodds.integrations.keras.CalibrationCallback",
+    "mlflow": "trueodds.integrations.mlflow.CalibrationEvaluator",
+    "evaluate": "trueodds.integrations.evaluate_metric.CalibrationErrorMetric",
+    "lm_eval": "trueodds.integrations.lm_eval.measure_options",
+    "log_to_wandb": "trueodds.integrations.loggers.log_to_wandb",
+    "log_to_tensorboard": "trueodds.integrations.loggers.log_to_tensorboard",
+    "result_scalars": "trueodds.integrations.loggers.result_scalars",
 }
+LIBRARIES = {"mlflow": "MLflow", "evaluate": "Hugging Face evaluate", "lm_eval": "lm-evaluation-harness"}
 TITLES = {
     "functions": ("Functions", "The functions of `trueodds`, imported as `to`."),
     "metrics": (
@@ -56,7 +63,7 @@ TITLES = {
     "torch": ("PyTorch", "The names of `trueodds.torch`; the page [PyTorch](../../torch.md) describes their use."),
     "integrations": (
         "Integrations",
-        "Callbacks of other libraries; see [PyTorch, Lightning, Transformers and Keras](../../torch.md).",
+        "Callbacks, evaluators and loggers: [PyTorch](../../torch.md), [Other tools](../../how_to/other_tools.md).",
     ),
     "displays": ("Displays", "Display classes in the manner of scikit-learn, one per diagram."),
 }
@@ -95,13 +102,14 @@ def load_object(qualified: str) -> Any:
 def object_page(chapter: str, name: str, qualified: str, examples: list[str]) -> str:
     """Return the reference page of a function or class."""
     obj = load_object(qualified)
-    is_function = inspect.isfunction(obj) or (obj is None and name[:1].islower())
+    own_name = qualified.rpartition(".")[2]
+    is_function = inspect.isfunction(obj) or (obj is None and own_name[:1].islower())
     lines = [f".. autofunction:: {qualified}"] if is_function else [f".. autoclass:: {qualified}", "   :members:"]
     if chapter in ("classes", "torch") and inspect.isclass(obj):
         lines += ["", *(f"   .. automethod:: {method}" for method in inherited_methods(obj))]
     title = f"to.{name}" if chapter == "functions" else name
-    if chapter == "integrations":
-        title = f"{qualified.rpartition('.')[2]} for {name.capitalize()}"
+    if chapter == "integrations" and name != own_name:  # the name of the library
+        title = f"{own_name} for {LIBRARIES.get(name, name.capitalize())}"
     body = "\n".join(lines)
     blocks = [f"# {title}", f"```{{eval-rst}}\n{body}\n```"]
     if examples:

@@ -221,6 +221,19 @@ def test_the_job_that_builds_an_archive_uses_it_before_others_may_publish_it(job
     assert jobs["publish"]["needs"] == "attest"
 
 
+def test_the_documentation_and_the_action_use_actions_as_the_workflows_do() -> None:
+    pattern = r"uses: (actions/[\w-]+)@(v\d+)"
+    used = dict(match for file in WORKFLOWS for match in re.findall(pattern, file.read_text(encoding="utf-8")))
+    shown = [
+        (page, match)
+        for page in (ROOT / "docs").rglob("*.md")
+        for match in re.findall(pattern, page.read_text(encoding="utf-8"))
+    ]
+    shown += [(ROOT / "action.yml", match) for match in re.findall(pattern, read("action.yml"))]
+    assert len(shown) > 4
+    assert [(page.name, match) for page, match in shown if used.get(match[0]) != match[1]] == []
+
+
 def test_every_supported_python_is_tested_and_gets_a_wheel() -> None:
     classifiers = " ".join(PROJECT["project"]["classifiers"])
     supported = re.findall(r"Python :: (3\.\d+)", classifiers)

@@ -78,6 +78,46 @@ def test_a_function_that_returns_labels_is_refused(problem):
         evaluate(lambda X: np.asarray(model.predict(X)), data, targets="label")
 
 
+def test_labels_that_are_floats_are_refused_as_labels_too(problem):
+    model, data = problem
+    labels = data.assign(label=data["label"].astype(float))
+    with mlflow.start_run(), pytest.raises(InputError, match="TO353"):
+        evaluate(lambda X: model.predict(X).astype(float), labels, targets="label")
+
+
+def test_the_test_has_the_lens_of_the_estimates(problem):
+    model, data = problem
+    P = model.predict_proba(data.drop(columns="label"))
+    config = {"estimators": ["ece"], "lens": "confidence", "page": False}
+    with mlflow.start_run():
+        given = data.assign(p=P[:, 1])
+        metrics = evaluate(None, given, targets="label", predictions="p", evaluator_config=config).metrics
+    preds = to.Predictions(data["label"], P[:, 1])
+    assert metrics["ece"] == pytest.approx(to.measure(preds, "ece", lens="confidence").value)
+    assert metrics["calibration_pvalue"] == pytest.approx(to.test(preds, lens="confidence").pvalue)
+    assert metrics["calibration_pvalue"] != pytest.approx(to.test(preds).pvalue)
+
+
+@pytest.mark.parametrize("classes", [np.array([0, 1]), [0, 1], np.array([0.0, 1.0])])
+def test_classes_of_the_configuration_may_be_an_array(problem, classes):
+    model, data = problem
+    config = {"estimators": ["brier"], "classes": classes, "page": False}
+    with mlflow.start_run():
+        uri = mlflow.sklearn.log_model(model, name="model", pip_requirements=["scikit-learn"]).model_uri
+        result = evaluate(uri, data, targets="label", evaluator_config=config)
+    P = model.predict_proba(data.drop(columns="label"))
+    assert result.metrics["brier"] == pytest.approx(to.measure(data["label"], P, "brier", interval=None).value)
+
+
+def test_an_empty_list_of_classes_is_refused(problem):
+    model, data = problem
+    config = {"estimators": ["brier"], "classes": [], "page": False}
+    with mlflow.start_run():
+        uri = mlflow.sklearn.log_model(model, name="model", pip_requirements=["scikit-learn"]).model_uri
+        with pytest.raises(InputError, match="TO113"):
+            evaluate(uri, data, targets="label", evaluator_config=config)
+
+
 def test_an_unknown_setting_is_refused(problem):
     _, data = problem
     with mlflow.start_run(), pytest.raises(InputError, match=r"TO202.*estimators"):

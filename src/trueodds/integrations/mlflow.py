@@ -47,8 +47,9 @@ class CalibrationEvaluator(ModelEvaluator):
     -----
     Probabilities are those of `predict_proba` of the model that MLflow wraps, or the predictions if they are numbers
     that are no labels: those of a model that was logged with ``pyfunc_predict_fn="predict_proba"``, of a function, or a
-    column of the data that `predictions` names. `evaluator_config` may have the keys `estimators` (names, by default
-    ``["ece", "brier"]``), `lens`, `classes` (names in the order of the columns), and `page` (False to omit the page).
+    column of the data that `predictions` names. One column of whole numbers is refused as labels. `evaluator_config`
+    may have the keys `estimators` (names, by default ``["ece", "brier"]``), `lens` (of the estimates and the test; the
+    page has those of an audit), `classes` (names in the order of the columns), and `page` (False to omit the page).
 
     Examples
     --------
@@ -80,7 +81,7 @@ class CalibrationEvaluator(ModelEvaluator):
         config |= evaluator_config or {}
         preds = _read_predictions(dataset, model, config["classes"])
         results: dict[str, Any] = {name: measure(preds, name, lens=config["lens"]) for name in config["estimators"]}
-        metrics = result_scalars(results) | {"calibration_pvalue": float(test(preds).pvalue)}
+        metrics = result_scalars(results) | {"calibration_pvalue": float(test(preds, lens=config["lens"]).pvalue)}
         mlflow.log_metrics(metrics, run_id=run_id)
         artifacts = {}
         if config["page"]:
@@ -103,11 +104,12 @@ def _read_predictions(dataset: Any, model: Any, classes: Any) -> Predictions:
             raw_model = None
         data = dataset.features_data
         if hasattr(raw_model, "predict_proba"):
-            P, classes = raw_model.predict_proba(data), classes or getattr(raw_model, "classes_", None)
+            P = raw_model.predict_proba(data)
+            classes = getattr(raw_model, "classes_", None) if classes is None else classes
         else:
             P = model.predict(data)
     P = np.asarray(P.tolist() if hasattr(P, "tolist") else P)
-    if not np.issubdtype(P.dtype, np.floating):
+    if not np.issubdtype(P.dtype, np.floating) or (P.ndim == 1 and (np.round(P) == P).all()):
         fix = 'Log the model with pyfunc_predict_fn="predict_proba", or name a column of probabilities as predictions=.'
         raise InputError("TO353", "The model returns labels instead of probabilities.", describe(P), fix)
     return Predictions(np.asarray(dataset.labels_data), P, classes=None if classes is None else list(classes))

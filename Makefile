@@ -1,5 +1,5 @@
-# make demo · make check · make test · make test-oldest · make other-processor · make mutate · make bench · make picture · make gallery · make docs ·
-# make linkcheck · make dist · make compiled-wheel · make release-check · make clean
+# make demo · make check · make test · make test-oldest · make other-processor · make mutate · make fuzz · make bench ·
+# make picture · make gallery · make docs · make linkcheck · make dist · make compiled-wheel · make release-check · make clean
 PYTHON ?= $(if $(filter Windows_NT,$(OS)),python,python3)
 VENV ?= .venv
 ARGS ?=
@@ -13,7 +13,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 EXE := $(if $(filter Windows_NT,$(OS)),.exe)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo check test test-oldest other-processor mutate bench picture gallery docs linkcheck dist compiled-wheel release-check clean
+.PHONY: demo check test test-oldest other-processor mutate fuzz bench picture gallery docs linkcheck dist compiled-wheel release-check clean
 
 demo: $(VENV)/.demo demo/digits.parquet ## train a forest on handwritten digits and audit it
 	$(BIN)/trueodds audit demo/digits.parquet --html demo/digits.html --json demo/digits.json
@@ -75,6 +75,9 @@ other-processor: $(VENV)/.test ## the numerical tests again, with the code that 
 
 mutate: $(VENV)/.mutation ## change MODULE, a folder of the package, in 300 places drawn by a seed; does a test notice each?
 	$(BIN)/python -m tests.mutate $(MODULE) $(ARGS)
+
+fuzz: $(VENV)/.test ## random calls and settings for a minute, drawn by a seed; ARGS="--seconds 600 --seed 7" for others
+	$(BIN)/python -m tests.fuzz.calls --seconds 60 $(ARGS)
 
 bench: $(VENV)/.demo ## speed beside the peers that are installed, start-up, an audit; ARGS="tally --rows 1000000" for more
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,4 +1,4 @@
-"""Random calls of every verb give a correct number or an InputError; `python -m tests.fuzz.calls` makes many."""
+"""Random calls of every verb give a correct number or an InputError; `make fuzz` makes many."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import json
 import math
+import sys
 import time
 import traceback
 import warnings
@@ -262,11 +263,14 @@ def called(verb: str, seed: int, number: int) -> str:
     return result if isinstance(result, str) else "right"
 
 
-def run(verb: str, calls: int, seed: int) -> tuple[Counter[str], list[str]]:
-    """How many calls were right and refused, and what the others did."""
+def run(verb: str, calls: int, seed: int, *, seconds: float = math.inf) -> tuple[Counter[str], list[str]]:
+    """How many calls were right and refused, and what the others did; no call begins after so many seconds."""
     counts: Counter[str] = Counter()
     failures: list[str] = []
+    end = time.perf_counter() + seconds
     for number in range(calls):
+        if time.perf_counter() > end:
+            break
         try:
             counts[called(verb, seed, number)] += 1
         except Exception as problem:  # noqa: BLE001 - whatever comes up is what is looked for
@@ -281,23 +285,29 @@ def run(verb: str, calls: int, seed: int) -> tuple[Counter[str], list[str]]:
 
 
 def main() -> None:
-    """Make many calls and print how many of each verb were right, refused and neither."""
+    """Make many calls and print how many of each verb were right, refused and neither; the latter make the status 1."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=1000)
+    parser.add_argument("--calls", type=int, help="of each verb; 1000, or with --seconds any number")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="for all verbs together")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verb", choices=VERBS, action="append")
     args = parser.parse_args()
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", MASKED)
-    for verb in args.verb or VERBS:
+    verbs = args.verb or list(VERBS)
+    calls = args.calls or (1000 if math.isinf(args.seconds) else sys.maxsize)
+    failed = False
+    for verb in verbs:
         start = time.perf_counter()
-        counts, failures = run(verb, args.calls, args.seed)
+        counts, failures = run(verb, calls, args.seed, seconds=args.seconds / len(verbs))
         took = time.perf_counter() - start
         summary = ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
         print(f"{verb}: {summary}, {len(failures):,} failed in {took:.1f} s", flush=True)
         for kind, count in Counter(failure.split(": ", 1)[1] for failure in failures).most_common(40):
             print(f"  {count} x {kind}")
             print(f"      {next(failure for failure in failures if kind in failure).split(': ')[0]}")
+        failed |= bool(failures)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -23,12 +23,37 @@ def _needs_axe() -> None:
     pytest.importorskip("axe_playwright_python")
 
 
+# The rows of a table differ in their numbers only: axe, which takes seconds for a thousand cells, sees two of each kind.
+KEEP_FEW_ROWS = """
+for (const body of document.querySelectorAll('tbody')) {
+  const seen = new Map();
+  for (const row of [...body.rows]) {
+    const kind = row.className + [...row.cells].map(c => c.localName + c.className + c.childElementCount).join();
+    seen.set(kind, (seen.get(kind) ?? 0) + 1);
+    if (seen.get(kind) > 2) row.remove();
+  }
+}
+"""
+
+
+@pytest.fixture
+def open_short_page(open_page: Any) -> Any:
+    """Open a page with two rows of each kind in every table."""
+
+    def open_it(*args: Any, **options: Any) -> Any:
+        page = open_page(*args, **options)
+        page.evaluate(KEEP_FEW_ROWS)
+        return page
+
+    return open_it
+
+
 @pytest.mark.parametrize("width", [WIDE, PHONE])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_page_of_groups_and_votes_has_no_violation_in_any_color_scheme(
-    open_page: Any, scheme: str, width: int
+    open_short_page: Any, scheme: str, width: int
 ) -> None:
-    assert violations(open_page("votes", width, **SCHEMES[scheme])) == []
+    assert violations(open_short_page("votes", width, **SCHEMES[scheme])) == []
 
 
 # Every other page wide and light, the rest narrow and dark: axe takes seconds for each.
@@ -39,8 +64,8 @@ def test_a_page_of_groups_and_votes_has_no_violation_in_any_color_scheme(
         for i, name in enumerate(name for name in NAMES if name != "votes")
     ],
 )
-def test_no_page_has_a_violation(open_page: Any, name: str, width: int, scheme: str) -> None:
-    assert violations(open_page(name, width, **SCHEMES[scheme])) == []
+def test_no_page_has_a_violation(open_short_page: Any, name: str, width: int, scheme: str) -> None:
+    assert violations(open_short_page(name, width, **SCHEMES[scheme])) == []
 
 
 def test_axe_finds_what_is_wrong(open_page: Any) -> None:

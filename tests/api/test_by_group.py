@@ -9,6 +9,7 @@ from scipy.stats import binom
 
 import trueodds as to
 from tests import reference
+from tests.rates import rate_is_at_level
 from tests.test_schemas import valid
 from trueodds.api.by_group import by_group
 from trueodds.core.errors import InputError
@@ -93,19 +94,20 @@ def test_adult_is_off_for_men_and_undecided_for_its_small_groups():
 
 @pytest.mark.slow
 def test_the_family_keeps_its_level_for_overlapping_groups():
-    # 11 groups that share rows; rejections of a calibrated model at 5 % are at most Binomial(200, .05), with
-    # uncorrected p-values they are far more.
+    # 11 groups that share rows; with uncorrected p-values a calibrated model is rejected in far more than 5 %.
     ece, lens = ESTIMATORS.make("ece", {}), as_lens("positive")
-    rejected = alone = 0
-    for seed in range(200):
+    alone = []
+
+    def is_rejected(seed):
         p, y, group = calibrated(seed, 120)
         preds = Predictions(y, p, group=group)
         groups = [group for partition in subgroup_partitions(preds, 2) for group in partition.groups]
         adjusted = joint_group_pvalues(preds, groups, ece, lens, "mean", 99, 0.05, np.random.default_rng(seed))
-        rejected += min(adjusted.adjusted) <= 0.05
-        alone += min(adjusted.pvalues) <= 0.05
-    assert rejected <= binom.ppf(0.999, 200, 0.05)
-    assert alone > 30
+        alone.append(min(adjusted.pvalues) <= 0.05)
+        return min(adjusted.adjusted) <= 0.05
+
+    assert rate_is_at_level(map(is_rejected, range(200)), 0.05, excluded=0.15)
+    assert np.mean(alone) > 0.15
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def _needs_axe() -> None:
     pytest.importorskip("axe_playwright_python")
 
 
-# The rows of a table differ in their numbers only: axe, which takes seconds for a thousand cells, sees two of each kind.
+# The rows of a table differ in their numbers only. Axe needs seconds for a thousand cells, so it sees two of each kind.
 KEEP_FEW_ROWS = """
 for (const body of document.querySelectorAll('tbody')) {
   const seen = new Map();

@@ -5,6 +5,7 @@ import pytest
 
 import trueodds as to
 from tests import reference
+from tests.rates import rate_is_at_level
 from trueodds.core.errors import InputError
 from trueodds.hypotests.hosmer_lemeshow import HosmerLemeshow
 from trueodds.lenses.view import View
@@ -312,16 +313,15 @@ def test_labels_are_resampled_unless_the_model_was_fitted_on_these_rows():
 
 @pytest.mark.slow
 def test_the_default_keeps_its_level_on_sharp_predictions():
-    # Logits of sd 4, 30 rows: the chi-square law rejects 11 to 12 %.
-    # Binomial(500, .05) stays within 11..43 with 99.9 %.
-    rng, usual, n_asymptotic = np.random.default_rng(13), 0, 0
-    for seed in range(500):
+    # Logits of sd 4, 30 rows: the chi-square law rejects 11 to 12 %. Binomial(500, .05) is at most 43 with 99.9 %.
+    def draw():
         p = 1 / (1 + np.exp(-4 * rng.standard_normal(30)))
-        preds = to.Predictions((rng.random(30) < p).astype(int), p)
-        usual += to.test(preds, "hosmer_lemeshow", resamples=99, rng=seed).pvalue <= 0.05
-        n_asymptotic += run_test(preds).pvalue <= 0.05
-    assert usual <= 43
-    assert n_asymptotic > 43
+        return to.Predictions((rng.random(30) < p).astype(int), p)
+
+    rng = np.random.default_rng(13)
+    verdicts = (to.test(draw(), "hosmer_lemeshow", resamples=99, rng=seed) for seed in range(500))
+    assert rate_is_at_level((verdict.pvalue <= 0.05 for verdict in verdicts), 0.05, excluded=0.11)
+    assert sum(run_test(draw()).pvalue <= 0.05 for _ in range(500)) > 43
 
 
 @pytest.mark.parametrize("value", [np.array([]), np.array([1, 2]), "yes", None])

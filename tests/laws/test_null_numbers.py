@@ -54,15 +54,18 @@ def with_null(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["binary", "classes", "votes", "multilabel"])
-def test_a_number_that_is_null_stops_neither_text_nor_page(kind: str) -> None:
-    facts = to.audit(predictions(kind), resamples=39).to_dict()
-    paths = list(numbers(facts))
-    assert len(paths) > 50
-    for path in paths:
-        changed = with_null(facts, path)
-        assert str(Audit(changed, ())), path
-        assert render_html(changed), path
+def test_a_number_that_is_null_stops_neither_text_nor_page() -> None:
+    seen: set[tuple[Any, ...]] = set()  # what several kinds have in common is tried in the first of them
+    for kind in ("classes", "binary", "votes", "multilabel"):
+        facts = to.audit(predictions(kind), resamples=39).to_dict()
+        paths = [path for path in numbers(facts) if path not in seen]
+        assert len(paths) > 5
+        seen.update(paths)
+        for path in paths:
+            changed = with_null(facts, path)
+            assert str(Audit(changed, ())), path
+            assert render_html(changed), path
+    assert len(seen) > 100
 
 
 def degenerate(name: str, k: int, n: int) -> to.Predictions:

@@ -116,7 +116,7 @@ def test_the_commands_of_a_page_run(page: Path, digits: Path, monkeypatch: pytes
     outputs = []
     for line in re.findall(r"^\$ trueodds (.*)$", "\n".join(blocks(page, "console")), re.MULTILINE):
         words, _, exit_code = line.partition("# exits ")
-        ran = run_once(words.strip()) if words.startswith(("list ", "study ")) else run(words)
+        ran = run_once(words.strip()) if words.startswith(("list ", "study ", "selftest")) else run(words)
         assert ran.exit_code == int(exit_code or 0), f"trueodds {words}\n{ran.output}\n{ran.exception!r}"
         outputs.append(ran.stdout)
     printed = [text for _, text in printed_blocks(page)]

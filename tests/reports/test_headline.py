@@ -11,6 +11,7 @@ import pytest
 from scipy.special import expit, softmax
 
 import trueodds as to
+from tests.few_candidates import few_candidates
 from tests.reports.example import example, typed
 from trueodds.reports.audit_sections import AuditData, AuditRecalibration
 from trueodds.reports.html.audit_page import render_html
@@ -178,7 +179,8 @@ def test_no_quoted_bin_contradicts_the_word_for_the_direction(kind: str) -> None
             preds = to.Predictions(np.where(y == 1, P.argmax(axis=1), second_class), P)
         else:
             preds = to.Predictions.from_confidence(p, y) if kind == "confidence" else to.Predictions(y, p)
-        verdict = to.audit(preds, resamples=99, rng=seed).verdict
+        with few_candidates():
+            verdict = to.audit(preds, resamples=99, rng=seed).verdict
         sentence = str(verdict["details"])
         numbers = re.search(
             r"(?:confidence|predicted at) ([\d.]+) % .*?(?:are right|event rate of) ([\d.]+) %", sentence

@@ -309,11 +309,10 @@ def failed_checks(folder: Path, section: str) -> list[str]:
 def test_five_broken_formulas_are_found(tmp_path: Path) -> None:
     package = tmp_path / "trueodds"
     shutil.copytree(ROOT / "src" / "trueodds", package)  # with the times of the files, so that compiled kernels serve
-    for section in dict.fromkeys(section for section, *_ in MUTATIONS):
-        assert failed_checks(tmp_path, section) == []
     for section, file, right, wrong in MUTATIONS:
         text = (package / file).read_text(encoding="utf-8")
         assert text.count(right) == 1, file
         (package / file).write_text(text.replace(right, wrong), encoding="utf-8")
         assert failed_checks(tmp_path, section) != [], file
         (package / file).write_text(text, encoding="utf-8")
+    assert failed_checks(tmp_path, "laws") == []

@@ -119,7 +119,9 @@ class Release:
         place = self.folder / "environments" / name
         shutil.rmtree(place, ignore_errors=True)
         self.run([self.tools / "uv", "venv", "--quiet", "--python", python, place])
-        self.run([self.tools / "uv", "pip", "install", "--quiet", "--python", place, *requirements])
+        # Bytecode is compiled at the installation, as by pip, and not in the first call.
+        install = ["pip", "install", "--quiet", "--compile-bytecode", "--python", place]
+        self.run([self.tools / "uv", *install, *requirements])
         return scripts(place)
 
     # Steps

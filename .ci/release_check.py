@@ -6,7 +6,7 @@ python .ci/release_check.py [--only STEP ...] [--python 3.11 ...] [--out build/r
 |---|---|
 | build | the source archive, the pure wheel, and a compiled wheel per Python have the same bytes when built again |
 | contents | `twine check` passes; the archives hold the tracked files, and what `.ci/contents.txt` requires |
-| install | each wheel works in an empty environment: first calls, the README, `trueodds selftest` |
+| install | each wheel works in an empty environment: first calls, the README, `trueodds selftest`, one audit by all |
 | install | so do the first calls of the source archive |
 | bare | so do the first calls of the pure wheel without any extra |
 | oldest | the pure wheel works with the oldest versions of all dependencies that pyproject.toml allows |
@@ -21,6 +21,8 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import hashlib
+import json
+import math
 import os
 import shlex
 import shutil
@@ -30,7 +32,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from readme import FOREIGN, script, steps
@@ -58,6 +60,10 @@ rng = np.random.default_rng(0)
 P = rng.dirichlet(np.ones(10), 900)
 preds = to.Predictions((P.cumsum(axis=1) > rng.random((900, 1))).argmax(axis=1), P)
 audit = to.audit(preds)
+"""
+KEEP_AUDIT = """
+import json, pathlib
+pathlib.Path("audit.json").write_text(json.dumps(audit.to_dict()), encoding="utf-8")
 """
 # What works without any extra: each verb once, a saved tally and calibrator, and the command line on a text file.
 SMOKE = """
@@ -178,10 +184,13 @@ class Release:
         self.archives("*")
         for version, python in self.pythons.items():
             patterns = {"pure": "*-any.whl", "compiled": f"*-cp{version.replace('.', '')}-*.whl"}
+            audits = []
             for kind, pattern in patterns.items():
                 for archive in self.archives(pattern, is_required=False):
                     bin = self.make_environment(f"{kind}-{version}", python, with_extras(archive))
-                    self.use(bin, f"{kind} {version}", is_compiled=kind == "compiled", has_extras=True)
+                    audits.append(self.use(bin, f"{kind} {version}", is_compiled=kind == "compiled", has_extras=True))
+            if found := [place for audit in audits[1:] for place in differences(audits[0], audit)]:
+                raise SystemExit(f"release: the wheels for {version} compute different audits: {found[:5]}")
         python = next(iter(self.pythons.values()))
         for source in self.archives("*.tar.gz", is_required=False):
             self.use(self.make_environment("sdist", python, source), "sdist")
@@ -220,14 +229,14 @@ class Release:
         parts = [(name.strip(), marker.strip()) for name, _, marker in (line.partition(";") for line in required)]
         return [with_extras(wheel), *(name for name, marker in parts if not marker or marker in extras)]
 
-    def use(self, bin: Path, title: str, *, is_compiled: bool = False, has_extras: bool = False) -> None:
-        """First calls, smoke test, README, and selftest, in a folder without the source tree."""
+    def use(self, bin: Path, title: str, *, is_compiled: bool = False, has_extras: bool = False) -> object:
+        """First calls, smoke test, README, and selftest, in a folder without the source tree; the first audit."""
         with tempfile.TemporaryDirectory() as folder:
             path = f"{bin}{os.pathsep}{self.environment['PATH']}"
             options = {"cwd": folder, "env": self.environment | {"PATH": path, "NUMBA_CACHE_DIR": f"{folder}/cache"}}
             cost = {}
             page = "audit.to_html('page.html')\n" if has_extras else ""
-            for name, code in {"measure": FIRST_MEASURE, "audit": FIRST_AUDIT + page}.items():
+            for name, code in {"measure": FIRST_MEASURE, "audit": FIRST_AUDIT + page + KEEP_AUDIT}.items():
                 shutil.rmtree(Path(folder, "cache"), ignore_errors=True)
                 cost[name] = cpu_seconds(lambda code=code: self.run([bin / "python", "-c", code], **options))
             say(f"{title}: first measure {cost['measure']:.2f} CPU-s, first audit {cost['audit']:.2f} CPU-s")
@@ -243,6 +252,22 @@ class Release:
                 self.run(["bash", "-c", script(installed_steps(self.checkout / "README.md"))], **options)
                 say(self.run([bin / "trueodds", "selftest", "--out", "selftest"], **options).stdout[-300:].strip())
             say(f"{title}: passed")
+            return json.loads(Path(folder, "audit.json").read_text(encoding="utf-8"))
+
+
+def differences(ours: object, theirs: object, place: str = "audit") -> Iterator[str]:
+    """Places where two results differ by more than the rounding of two processors' code."""
+    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
+        for key, value in ours.items():
+            yield from differences(value, theirs[key], f"{place}.{key}")
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            yield from differences(one, other, f"{place}[{i}]")
+    elif isinstance(ours, float) and isinstance(theirs, float):
+        if not (math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12) or (math.isnan(ours) and math.isnan(theirs))):
+            yield f"{place}: {ours!r}, {theirs!r}"
+    elif ours != theirs:
+        yield f"{place}: {ours!r:.60}, {theirs!r:.60}"
 
 
 def with_extras(archive: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import sys
 import tomllib
@@ -163,6 +164,26 @@ def test_a_rehearsal_that_checks_nothing_fails_whatever_is_allowed(
         rehearsal.main("--python", "3.11", "--allow-unchecked")
     with pytest.raises(SystemExit, match=r"none of the versions 3\.99"):
         rehearsal.main("--python", "3.99", "--allow-unchecked")
+
+
+def test_the_wheels_for_one_python_compute_one_audit(
+    release_check: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    audit = {"n": 3, "values": [0.1, math.nan], "name": "ece"}
+    assert list(release_check.differences(audit, audit | {"values": [0.1 * (1 + 1e-12), math.nan]})) == []
+    for other, place in (
+        ({"values": [0.1 * (1 + 1e-8), math.nan]}, "audit.values[0]"),
+        ({"values": [0.1, 0.1]}, "audit.values[1]"),
+        ({"values": [0.1]}, "audit.values"),
+        ({"n": 4}, "audit.n"),
+        ({"more": 1}, "audit"),
+    ):
+        assert [found.split(":")[0] for found in release_check.differences(audit, audit | other)] == [place]
+    names = ("a-1-py3-none-any.whl", "a-1.tar.gz", "a-1-cp311-cp311-linux_x86_64.whl")
+    rehearsal = Rehearsal(monkeypatch, release_check, tmp_path, *names)
+    monkeypatch.setattr(release_check.Release, "use", lambda _, __, title, **___: {"n": len(title)})
+    with pytest.raises(SystemExit, match=r"for 3\.11 compute different audits: \['audit.n: 9, 13'\]"):
+        rehearsal.main("--python", "3.11")
 
 
 # Workflows

@@ -72,6 +72,19 @@ MAPS_OF_TWO_CLASSES = {  # logit q = slope · log(p / (1 − p)), with the small
 }
 
 
+ZERO_NOTES = ["isotonic", "centered_isotonic", "irm", "irova_ts", "enir", "histogram", "scaling_binning", "temperature"]
+
+
+@pytest.mark.parametrize("method", ZERO_NOTES)
+def test_notes_do_not_count_rows_of_weight_zero(method):
+    P = forest(3, n=200)[0]
+    y = P.argmax(axis=1)
+    weight = (np.arange(200) % 2).astype(float)
+    weighted, dropped = to.fit(to.Predictions(y, P, weight=weight), method), to.fit(to.Predictions(y, P)[1::2], method)
+    counted = [[note for note in fit.notes if note.code[:3] == "TN5"] for fit in (weighted, dropped)]
+    assert counted[0] == counted[1] != []
+
+
 @pytest.mark.parametrize("build_map", MAPS_OF_TWO_CLASSES.values(), ids=MAPS_OF_TWO_CLASSES)
 def test_only_a_negative_slope_raises_a_zero_to_the_smallest_probability_of_the_fit(build_map):
     # logit q = −log(1 / .001) = −6.91, so q = 1/1001, for a negative slope; a positive one keeps (0, 1).

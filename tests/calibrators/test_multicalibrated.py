@@ -10,7 +10,8 @@ import trueodds as to
 from trueodds.calibrators import Multicalibrated
 from trueodds.calibrators._groups.feature_bins import bins_of_numbers
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
-from trueodds.calibrators.multicalibrated import BinnedRows, fit_tree
+from trueodds.calibrators.group_shift import GroupShiftMap
+from trueodds.calibrators.multicalibrated import BinnedRows, BoostedTree, MulticalibratedMap, Split, fit_tree
 from trueodds.core.errors import InputError
 
 
@@ -136,13 +137,27 @@ def test_more_than_a_thousand_categories_are_refused():
         to.fit(preds, "multicalibrated")
 
 
-@pytest.mark.parametrize("change", [{"leaf": 3}, {"feature": 9}, {"left": [-1]}, {"left": "all"}])
-def test_a_changed_tree_is_refused(change):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"leaf": 3}, r"leaf must be at most 0 in split 0. Got 3\."),
+        ({"feature": 9}, r"feature must be a number below 3. Got 9\."),
+        ({"left": [-1]}, "left"),
+        ({"left": "all"}, "left"),
+    ],
+)
+def test_a_changed_tree_is_refused(change, message):
     preds, features = draw(1000)
     document = json.loads(json.dumps(to.fit(preds, "multicalibrated", features=features, confirm=False).to_dict()))
     document["parameters"]["trees"][0]["splits"][0] |= change
-    with pytest.raises(InputError, match="TO505"):
+    with pytest.raises(InputError, match=rf"TO505.*{message}"):
         calibrator_from_dict(document)
+
+
+def test_a_tree_with_a_leaf_too_many_is_refused():
+    tree = BoostedTree((Split(0, 0, np.array([0])),), np.array([0.5, 0.25, 0.125]))
+    with pytest.raises(InputError, match=r"TO505.*values must be 2 numbers, one per leaf. Got \[0.5, 0.25, 0.125\]\."):
+        MulticalibratedMap(GroupShiftMap(0.0, ()), (), (tree,)).check_saved(2)
 
 
 def test_the_scikit_learn_estimator_takes_features():

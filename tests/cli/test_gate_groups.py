@@ -59,6 +59,9 @@ def test_an_estimator_by_group_without_groups_is_refused_before_the_audit(run: R
     done = run("audit", rare, "--fail-on", "o_e[worst].low>1.25")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error TO610")
+    done = run("audit", rare, "--fail-on", "ece>0.1", "--fail-on", "o_e[worst].low>1.25")
+    assert "o_e[worst].low>1.25" in done.stderr  # the gate at fault, not the first one
+    assert "ece>0.1" not in done.stderr
 
 
 def test_every_group_that_fails_has_a_line(run: Run, rare: str) -> None:

@@ -124,6 +124,14 @@ def test_a_row_of_weight_zero_is_no_evidence() -> None:
     assert answer.n == 1
 
 
+@pytest.mark.parametrize("name", ["brier", "log_loss", "spherical", "rps", "murphy_loss", "net_benefit", "bas"])
+def test_the_score_without_weight_is_undefined(name: str) -> None:
+    score = ESTIMATORS.make(name, {"threshold": 0.5} if name in ("murphy_loss", "net_benefit") else {})
+    view = View([0.2, 0.6], [0, 1], [0, 0])
+    assert math.isnan(score.value(view))
+    assert math.isnan(score.expected_if_calibrated(view))
+
+
 @pytest.mark.parametrize("min_prob", [-0.1, 1.0, float("nan"), "0.1"])
 def test_a_floor_that_is_none_is_refused(min_prob: Any) -> None:
     with refused("TO203", repr(min_prob)):

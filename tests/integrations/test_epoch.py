@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,15 @@ def test_refinement_is_the_smallest_log_loss_at_any_temperature() -> None:
     np.testing.assert_allclose(summary.temperature, optimum.x, rtol=1e-4)
     assert summary.refinement < summary.log_loss
     assert 1.7 < summary.temperature < 2.3
+
+
+@pytest.mark.parametrize("y", [[1, 1, 1, 0, 0, 1], [[0, 3], [0, 3], [0, 3], [3, 0], [3, 0], [1, 2]]])
+def test_a_row_of_weight_zero_whose_outcome_had_probability_zero_does_not_count(y: list[Any]) -> None:
+    P = [[0.1, 0.9], [0.2, 0.8], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3], [1.0, 0.0]]
+    weighted = summarize_epoch(to.Predictions(y, P, weight=[1, 1, 1, 1, 1, 0]))
+    dropped = summarize_epoch(to.Predictions(y[:5], P[:5]))
+    assert weighted.refinement == pytest.approx(dropped.refinement, rel=1e-12)
+    assert math.isfinite(weighted.refinement)
 
 
 def test_refinement_does_not_depend_on_the_scale_of_the_logits() -> None:

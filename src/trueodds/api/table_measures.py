@@ -10,7 +10,6 @@ import numpy as np
 
 from trueodds.api.arguments import add_seed, resolve_method
 from trueodds.binning.partition_by_name import PARTITION_SETTINGS
-from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, describe
 from trueodds.core.signatures import describe_row_argument
 from trueodds.core.suggestions import list_names, resolve_synonym, suggest_setting
@@ -45,7 +44,7 @@ class Accuracy(Mean):
 
     def expected_if_calibrated(self, view: View) -> float:
         """Mean confidence."""
-        return float(weighted_sum(view.w, view.p) / view.total)
+        return view.mean(view.p)
 
 
 @dataclass(frozen=True)

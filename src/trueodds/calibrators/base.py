@@ -188,7 +188,7 @@ class CalibratorSpec(FrozenDataclass, Settings, ABC):
         return self.fit(P, Y, w), None
 
     def notes(self, calibration_map: Any, P: Any, Y: Array, w: Array) -> list[Note]:
-        """Coded facts about this fit, whose result is `calibration_map`."""
+        """Coded facts about this fit, whose result is `calibration_map`, to rows of positive weight."""
         return []
 
     def settings(self) -> dict[str, Any]:

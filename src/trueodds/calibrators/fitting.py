@@ -11,7 +11,14 @@ import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._curves.one_vs_rest import zero_probability_notes
-from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary, PassCounter, RowFunction, Streamed
+from trueodds.calibrators._glm.fit_data import (
+    FitData,
+    FitDataSummary,
+    PassCounter,
+    RowFunction,
+    Streamed,
+    rows_with_weight,
+)
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_probabilities
 from trueodds.calibrators._groups.rows_with_columns import split_columns
 from trueodds.calibrators.base import (
@@ -104,6 +111,7 @@ def fit(
         P, Y, w, cluster, trained_on_rows=trained_on_rows
     )
     class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
+    P, Y, w = rows_with_weight(P, Y, w)  # notes count the others as little as the fit does
     notes = [
         *preds.notes,
         *_without_unobserved_classes(doubts),

@@ -214,10 +214,14 @@ class MulticalibratedMap(CalibrationMap):
         if k != 2:
             raise invalid_value_error("classes", "two names", k)
         for tree in self.trees:
-            if len(tree.values) != len(tree.splits) + 1 or any(s.leaf > i for i, s in enumerate(tree.splits)):
-                raise invalid_value_error("values", "one number per leaf", len(tree.values))
-            if any(split.feature >= len(self.features) for split in tree.splits):
-                raise invalid_value_error("feature", f"a number below {len(self.features)}", len(tree.splits))
+            if len(tree.values) != len(tree.splits) + 1:
+                n_leaves = len(tree.splits) + 1
+                raise invalid_value_error("values", f"{n_leaves} numbers, one per leaf", tree.values.tolist())
+            for i, split in enumerate(tree.splits):  # split i finds the leaves 0 to i
+                if split.leaf > i:
+                    raise invalid_value_error("leaf", f"at most {i} in split {i}", split.leaf)
+                if split.feature >= len(self.features):
+                    raise invalid_value_error("feature", f"a number below {len(self.features)}", split.feature)
 
 
 class MulticalibratedSpec(GroupRepairSpec, eq=False):

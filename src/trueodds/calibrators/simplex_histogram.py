@@ -202,7 +202,6 @@ class SimplexHistogramSpec(CalibratorSpec):
     def notes(self, calibration_map: SimplexHistogramMap, P: Array, Y: Array, w: Array) -> list[Note]:
         fit_notes = []
         if isinstance(calibration_map.cells, OccupiedGridCells):
-            P, w = P[w > 0], w[w > 0]
             row_counts = w if are_counts(w) else np.ones(len(w))
             cell_weights = np.bincount(calibration_map.cells.index(_cell_coordinates(P)), row_counts)
             # Good-Turing: the share of rows alone in their cell estimates the share of new rows in empty cells.

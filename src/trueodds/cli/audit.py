@@ -66,8 +66,9 @@ def audit(
     _check_cover(cover, html_path)
     gates = gate.parse_gates(fail_on, gate.AUDIT_SCOPE)
     columns = pop_columns(params)
-    if any(condition.group for condition in gates) and "group" not in columns and not any(map(is_tally, files)):
-        raise InputError("TO610", "No group column is named.", repr(fail_on[0]), "Add --group C for every column.")
+    by_group = [condition.text for condition in gates if condition.group is not None]
+    if by_group and "group" not in columns and not any(map(is_tally, files)):
+        raise InputError("TO610", "No group column is named.", repr(by_group[0]), "Add --group C for every column.")
     output.check_outputs(files, html=html_path, json=json_path)
     check_crossings(files, columns, params["crossings"])
     with ProgressBar() as progress, record_options.name_question_in_errors(columns, costs=cost_path is not None):

@@ -71,7 +71,9 @@ def parse_json(text: str, code: str, source: str = "the text") -> Any:
     {'n': 1}
     """
     try:
-        return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=unique_keys)
+        return json.loads(
+            text, parse_float=_finite_number, parse_constant=_reject_constant, object_pairs_hook=unique_keys
+        )
     except (ValueError, RecursionError) as problem:
         raise InputError(
             code, f"{source} is not JSON.", describe_json_error(problem), "Give a file that trueodds saved."
@@ -89,6 +91,14 @@ def read_schema_family(path: str | os.PathLike[str]) -> str | None:
         if f'"{family}/' in beginning:
             return family
     return None
+
+
+def _finite_number(text: str) -> float:
+    """Return the number; raise an error for one beyond float64, such as 1e999, which Python's parser reads as ∞."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:80]} is too large for a number")
+    return number
 
 
 def _reject_constant(name: str) -> NoReturn:
@@ -148,7 +158,7 @@ def strict_json(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type) and hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {str(key): strict_json(item) for key, item in value.items()}
+        return unique_keys([(str(key), strict_json(item)) for key, item in value.items()])
     if isinstance(value, (list, tuple)):
         return [strict_json(item) for item in value]
     if hasattr(value, "tolist"):

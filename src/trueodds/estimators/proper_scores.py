@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
@@ -96,16 +95,16 @@ class Brier(DecomposableScore):
         """The weighted mean, from the sums of cells if there are no rows."""
         if view.is_rows or view.joint:
             _require_rows_for_vectors(view)
-            return float(weighted_sum(view.w, self.row_scores(view)) / view.total) if view.total > 0 else math.nan
+            return view.mean(self.row_scores(view))
         sums = view.sums("wpp") - 2 * view.sums("wpy") + view.w * view.y  # y² = y for each vote
-        return float(sums.sum() / view.total)
+        return _mean_of_sums(sums, view)
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
         if view.joint:
             _require_rows_for_vectors(view)
-            return float(weighted_sum(view.w, 1 - scores.squared_norm(view.p)) / view.total)
-        return float((view.w * view.p - view.sums("wpp")).sum() / view.total)
+            return view.mean(1 - scores.squared_norm(view.p))
+        return _mean_of_sums(view.w * view.p - view.sums("wpp"), view)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """The terms of the chosen decomposition."""
@@ -121,6 +120,10 @@ class Brier(DecomposableScore):
                 "Use decomposition='calibration-refinement', or a lens such as confidence.",
             )
         return (murphy_terms if self.decomposition == "murphy" else ferro_fricker_terms)(view, index, binned)
+
+
+def _mean_of_sums(sums: Array, view: View) -> float:
+    return float(sums.sum() / view.total) if view.total > 0 else math.nan
 
 
 @dataclass(frozen=True)
@@ -175,13 +178,9 @@ class LogLoss(DecomposableScore):
     def row_scores(self, view: View) -> Array:
         return scores.log_loss_from_logs(view.log_P, view.Y, self.min_prob) if self.min_prob else _log_scores(view)
 
-    def value(self, view: View) -> float:
-        loss = self.row_scores(view)
-        return float(weighted_sum(view.w[view.w > 0], loss[view.w > 0]) / view.total)
-
     def expected_if_calibrated(self, view: View) -> float:
         """Mean entropy of the predictions: the expected score of a calibrated model."""
-        return float(weighted_sum(view.w, scores.log_loss_from_logs(view.log_P, view.P, self.min_prob)) / view.total)
+        return view.mean(scores.log_loss_from_logs(view.log_P, view.P, self.min_prob))
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """Calibration, refinement and the variation within cells."""
@@ -316,7 +315,7 @@ class Spherical(ProperScore):
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
         require_single_rows(view, self.name)
-        return float(weighted_sum(view.w, _spherical_loss(view, view.p)) / view.total)
+        return view.mean(_spherical_loss(view, view.p))
 
 
 def _spherical_loss(view: View, y: Array) -> Array:
@@ -388,7 +387,7 @@ class RankedProbability(ProperScore):
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
-        return float(weighted_sum(view.w, self._row_losses(view, view.p)) / view.total)
+        return view.mean(self._row_losses(view, view.p))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         return {"normalize": bool(self.normalize)}

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
@@ -253,8 +252,7 @@ class AnswerOrAbstain(ProperScore):
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected utility of a calibrated model with these confidences."""
-        utilities = _confidences(view) + self._wrong_answer_penalty(view.q, view)
-        return float(weighted_sum(view.w, utilities) / view.total)
+        return view.mean(_confidences(view) + self._wrong_answer_penalty(view.q, view))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         return {"min_prob": self.min_prob} if self.min_prob else {}

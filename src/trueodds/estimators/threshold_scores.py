@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import Probability
 from trueodds.core.typing import Array
@@ -73,7 +72,7 @@ class MurphyLoss(ProperScore):
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
-        return float(weighted_sum(view.w, self._cost(view, _float64_scores(view))) / view.total)
+        return view.mean(self._cost(view, _float64_scores(view)))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         return {"threshold": float(self.threshold)}
@@ -192,11 +191,11 @@ class NetBenefit(ProperScore):
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected net benefit of a calibrated model with these predictions."""
-        return float(view.w @ self._benefit(view, view.p.astype(np.float64, copy=False)) / view.total)
+        return view.mean(self._benefit(view, view.p.astype(np.float64, copy=False)))
 
     def parts(self, view: View) -> dict[str, float]:
         """Net benefit of treating everyone, and the share of rows that are treated."""
-        event_rate, treated = (float(view.w @ x / view.total) for x in (view.y, self._is_treated(view)))
+        event_rate, treated = map(view.mean, (view.y, self._is_treated(view)))
         return {"treat_all": float(treat_all_net_benefit(event_rate, self.threshold)), "treated": treated}
 
     def notes(self, view: View) -> list[Note]:

@@ -202,13 +202,14 @@ def _scaled_log_loss(preds: Predictions, beta: float) -> float:
         observed = (preds.votes * np.where(preds.votes > 0, logs, 0.0)).sum(axis=1)
     else:
         observed = logs[np.arange(preds.n), preds.y]
-    return float(np.average(log_sum_exp(logs) - observed, weights=preds.weight))
+    losses = np.where(preds.w > 0, log_sum_exp(logs) - observed, 0.0)  # a row that does not count may have p = 0
+    return float(np.average(losses, weights=preds.weight))
 
 
 class EpochMonitor:
     """Common part of the callbacks: it collects the rows of an epoch, summarizes them, and logs the summary.
 
-    Its settings, those of the callbacks, are checked when it is created before training. ``summary`` is the latest one.
+    Its settings, those of the callbacks, are checked when it is created, before training.
     """
 
     def __init__(
@@ -235,7 +236,7 @@ class EpochMonitor:
             "sum_tolerance": sum_tolerance,
             "ignore_index": ignore_index,
         }
-        self.latest: EpochSummary | None = None
+        self.latest: EpochSummary | None = None  # the summary of the last epoch
         self._logged_note_codes: set[str] = set()
         self.make_collector()  # raises an error for invalid settings
 

@@ -95,7 +95,7 @@ def has_wrong_prediction(preds: Predictions) -> bool:
 
 def accuracy(preds: Predictions) -> float:
     (view,) = Confidence().views(preds)
-    return float(view.w @ view.y / view.total)
+    return view.mean(view.y)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeVar, cast
@@ -9,6 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.typing import Array
 from trueodds.data.weights import unit_weights
 from trueodds.kernels.bins import Bins, FittedPartition, find_bins, sums_by_cell, weighted_bin_sums
@@ -137,8 +139,12 @@ class View:
 
     @cached_property
     def total(self) -> float:
-        """Total weight."""
+        """Total weight; positive in the view of a lens, because Predictions have a row of positive weight."""
         return float(self.w.sum())
+
+    def mean(self, values: Array) -> float:
+        """Return the weighted mean of values (n,) of the rows or cells; NaN without weight."""
+        return float(weighted_sum(self.w, values) / self.total) if self.total > 0 else math.nan
 
     @property
     def q(self) -> Array:

@@ -9,9 +9,9 @@ import trueodds as to
 from tests import reference
 from tests.diagrams.test_drawing import classwise, corners, marks, strip_of
 from trueodds.core.errors import InputError
-from trueodds.diagrams.calibration_belt import MAX_CELLS, CalibrationBelt, condense_view
+from trueodds.diagrams.calibration_belt import CalibrationBelt
 from trueodds.estimators._glm.logits import Logits
-from trueodds.hypotests._glm.calibration_belt import fit_belt
+from trueodds.hypotests._glm.calibration_belt import MAX_CELLS, condense_view, fit_belt
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.monitoring import due_cohorts, monitor
+from trueodds.monitoring import monitor
 from trueodds.monitoring.cohort_tally import RowBatch
 from trueodds.monitoring.monitor import update_from_batches
 
@@ -33,11 +33,11 @@ def read(batches: list[RowBatch], as_of: int, *, judges: bool, settings: dict[st
 
 def open_at_a_judgment(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of open cohorts whenever cohorts are judged."""
-    found = []
+    found, judge_due_cohorts = [], monitor.judge_due_cohorts
 
     def judge(state: Any, before: int | None = None) -> Any:
         found.append(len(state.open))
-        return due_cohorts.judge_due_cohorts(state, before)
+        return judge_due_cohorts(state, before)
 
     monkeypatch.setattr(monitor, "judge_due_cohorts", judge)
     return found

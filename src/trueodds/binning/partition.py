@@ -35,7 +35,8 @@ class Partition(Settings):
 
     def sums_by_selection(self, selections: RowSelections) -> Array | None:
         """Return n, Σp and Σy (3, selections, bins), with bins fitted to each selection; None if not vectorized."""
-        return None
+        bins = self.fit(selections.first_view) if self.ignores_scores else None
+        return selections.sums_by_bin(bins.edges[None, 1:-1], bins.closed) if isinstance(bins, Bins) else None
 
 
 def require_binary(view: View, kind: str) -> None:
@@ -71,9 +72,3 @@ def resolve_n_bins(bins: int | str, view: View) -> int:
     n = effective_n(view)
     # Where n^(2/5) is whole, its rounding error must not add a bin.
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
-
-
-def sums_in_fixed_bins(bins: FittedPartition, selections: RowSelections) -> Array:
-    """Return n, Σp and Σy (3, selections, bins) of each selection in bins that are the same for all."""
-    assert isinstance(bins, Bins)
-    return selections.sums_by_bin(bins.edges[None, 1:-1], bins.closed)

@@ -1,6 +1,7 @@
-"""Bins whose edges do not depend on the scores: of equal width, or between user-defined edges.
+"""Bins whose edges do not depend on the scores: `Uniform`, of equal width, and `FixedEdges`, between given edges.
 
-Rounding moves scores from an edge into the other bin, such as the decimal 0.2 as float32, which a note tells.
+Both include the right edge of a bin by default. Decimal scores lie on such edges often, and rounding moves them into
+the neighboring bin: 0.2 as float32 is above 0.2. `edge_rounding_notes` counts these scores.
 """
 
 from __future__ import annotations
@@ -12,15 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from trueodds.binning.partition import (
-    BinRule,
-    Partition,
-    lowest_score,
-    require_binary,
-    resolve_n_bins,
-    sums_in_fixed_bins,
-)
-from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.partition import BinRule, Partition, lowest_score, require_binary, resolve_n_bins
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import BinCount
@@ -29,8 +22,9 @@ from trueodds.kernels.bins import Bins, Closed, FittedPartition, find_bins
 from trueodds.lenses.row_sources import sample_rows
 from trueodds.lenses.view import View
 
-MIN_SHARE = 1e-3  # share of the scores from which on it is noted; fewer cannot change a result noticeably
-MAX_CHANCE_FACTOR = 3  # how many times as many as by chance are noted
+# Scores moved by rounding are noted from this share of all scores on, because fewer cannot change a result noticeably,
+# and if they are so many times as many as by chance.
+MIN_SHARE, MAX_CHANCE_FACTOR = 1e-3, 3
 
 
 @dataclass(frozen=True)
@@ -55,9 +49,6 @@ class Uniform(Partition):
             return SimplexGrid(k, self.closed).fit(view)
         return _uniform_bins(k, 0.0 if self.range is None else lowest_score(view, self.range), self.closed)
 
-    def sums_by_selection(self, selections: RowSelections) -> Array:
-        return sums_in_fixed_bins(self.fit(selections.first_view), selections)
-
     def __str__(self) -> str:
         text = f"uniform {self.bins}" + (" on [1/K, 1]" if self.range else "")
         return text + (", left-closed" if self.closed == "left" else "")
@@ -73,7 +64,7 @@ def _uniform_bins(k: int, low: float, closed: Closed) -> Bins:
 
 @dataclass(frozen=True)
 class FixedEdges(Partition):
-    """Bins between user-defined edges from 0 to 1."""
+    """Bins between given edges from 0 to 1, as `bins=[0, 0.5, 0.9, 1]` or `partition=FixedEdges(...)` asks for."""
 
     edges: tuple[float, ...]
     closed: Closed = "right"  # the side on which a bin includes its edge
@@ -94,15 +85,9 @@ class FixedEdges(Partition):
         require_binary(view, "given")
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
 
-    def sums_by_selection(self, selections: RowSelections) -> Array:
-        return sums_in_fixed_bins(self.fit(selections.first_view), selections)
-
     def __str__(self) -> str:
-        return (
-            "edges "
-            + " ".join(f"{edge:.12g}" for edge in self.edges)
-            + (", left-closed" if self.closed == "left" else "")
-        )
+        edges = " ".join(f"{edge:.12g}" for edge in self.edges)
+        return f"edges {edges}" + (", left-closed" if self.closed == "left" else "")
 
 
 def sample_scores(view: View) -> Array:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, log_ratio, probability_pair
-from trueodds.calibrators._groups.confirmation import (
+from trueodds.calibrators._groups.group_repair import (
     FitAndPredict,
     Grouping,
     GroupRepair,

@@ -58,16 +58,17 @@ class MonotoneCurve(Saved):
 
     def __call__(self, x: Array) -> Array:
         if self.between == "linear":
-            return self._spline_knots.interpolate(x, self.y)
-        return self._spline_knots.evaluate_steps(x, np.append(self.y[0], self.y), right=True)
+            return self._knots.interpolate(x, self.y)
+        return self._knots.evaluate_steps(x, np.append(self.y[0], self.y), right=True)
 
     @cached_property
-    def _spline_knots(self) -> Knots:
+    def _knots(self) -> Knots:
         return Knots(self.x)
 
     @property
     def zero_up_to(self) -> float:
-        """The largest score at which the curve is exactly 0; −1 if there is none."""
+        """The largest probability at which a curve of probabilities is exactly 0; −1 if there is none."""
+        assert self.scale == PROBABILITY
         if self.y[0] > 0:
             return -1.0
         first_positive = int(np.searchsorted(self.y, 0.0, "right"))

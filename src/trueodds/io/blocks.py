@@ -17,10 +17,10 @@ from trueodds.core.printable import escape_marks
 from trueodds.core.typing import Array
 from trueodds.data.labels import UNKNOWN_LABEL_TEXT, compare_labels, suggest_classes
 from trueodds.data.remedies import number_text_remedies, restate_own_arguments
-from trueodds.data.row_ids import hash_ids
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place, is_all_masked, mask_missing, masked_labels
 from trueodds.io.table import ColumnBatch
+from trueodds.kernels.row_fingerprints import hash_ids
 
 _ROWS_PER_COPY = 4096  # number of rows that are copied at a time, so that they stay in the cache
 _ROW_BITS = 40  # number of bits of an id that hold the row; the higher bits hold the number of the table

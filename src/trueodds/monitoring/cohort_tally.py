@@ -13,16 +13,12 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.data.labels import UNKNOWN_LABEL
 from trueodds.data.predictions import Predictions
-from trueodds.data.row_ids import hash_ids
 from trueodds.kernels.cohort_sums import (
     LEFT_OUT,
-    NO_HASH,
     NOT_OBSERVED,
-    SAMPLED_HASHES,
     UNKNOWN,
-    join_samples,
-    sum_fingerprints,
 )
+from trueodds.kernels.row_fingerprints import NO_HASH, SAMPLED_HASHES, hash_ids, join_samples, sum_fingerprints
 from trueodds.monitoring.cohorts import Moment, read_moment, read_times, refuse_future
 from trueodds.monitoring.evidence import EvidenceSums, sum_evidence
 from trueodds.monitoring.monitor_settings import MonitorSettings, group_name

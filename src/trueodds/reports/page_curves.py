@@ -10,10 +10,11 @@ from trueodds.binning.uniform import Uniform
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import BinnedView
-from trueodds.diagrams.calibration_belt import STRIP_BINS, CalibrationBelt, condense_view
+from trueodds.diagrams.calibration_belt import STRIP_BINS, CalibrationBelt
 from trueodds.diagrams.decision_curve import DecisionCurve
 from trueodds.diagrams.recipe import Recipe
 from trueodds.estimators._glm.logits import Logits
+from trueodds.hypotests._glm.calibration_belt import condense_view
 from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import SUMS, View
 from trueodds.tallies.tally import Tally, lens_views

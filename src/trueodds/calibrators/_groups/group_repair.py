@@ -169,16 +169,7 @@ def confirm_repair(
     n_fit = len(rows.y)
     probs = probability_pair(rows.log_odds)
     if count_units(n_fit, rows.cluster) < MIN_ROWS:
-        return GroupRepair(
-            confirmation=None,
-            harm_pvalue=1.0,
-            harmed=None,
-            undetected=None,
-            errors=(),
-            alpha=alpha,
-            n=n_fit,
-            n_fit=n_fit,
-        )
+        return GroupRepair(None, **_HarmTest()._asdict(), errors=(), alpha=alpha, n=n_fit, n_fit=n_fit)
     compared = np.arange(n_fit)
     if n_fit > MAX_ROWS:
         compared = np.flatnonzero(stratified_holdout(probs, MAX_ROWS / n_fit, rows.cluster, rng))

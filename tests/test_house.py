@@ -175,6 +175,28 @@ def test_classes_and_the_functions_of_the_interface_have_a_docstring() -> None:
     assert bare == []
 
 
+def test_a_name_with_a_leading_underscore_is_used_in_its_module_alone() -> None:
+    modules = {inside(file).removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in FILES}
+
+    def borrowed(file: Path) -> Iterator[str]:
+        aliases = {}
+        for node in nodes(file):
+            if isinstance(node, ast.ImportFrom):
+                package = (node.module or "").partition(".")[2]
+                for alias in node.names:
+                    name = f"{package}.{alias.name}".lstrip(".")
+                    if name in modules:
+                        aliases[alias.asname or alias.name] = name
+                    elif package in modules and alias.name.startswith("_"):
+                        yield f"{inside(file)}: {name}"
+        for node in nodes(file):
+            is_private = isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr)
+            if is_private and isinstance(node.value, ast.Name) and node.value.id in aliases:
+                yield f"{inside(file)}: {aliases[node.value.id]}.{node.attr}"
+
+    assert [name for file in FILES for name in borrowed(file)] == []
+
+
 WRITES = re.compile(
     r"""(?<!json_files)\.write_(text|bytes)\(|(?<!archive\.)\bopen\([^()]*["'][wax]b?\+?["']|savefig\((?!file|out)|os\.(replace|rename)\("""
 )

@@ -14,7 +14,7 @@ from scipy.special import log_softmax
 import trueodds as to
 from tests.data.refused import refused
 from trueodds.estimators.binned import BinnedError
-from trueodds.integrations.epoch_summary import EpochMonitor, summarize_epoch
+from trueodds.integrations.epoch_summary import EpochSummarizer, summarize_epoch
 
 
 def overconfident(n: int = 1500, k: int = 4, scale: float = 2.0) -> tuple[Any, Any]:
@@ -158,11 +158,11 @@ def test_bad_arguments_are_refused() -> None:
 def test_settings_are_refused_before_training(code: str, settings: dict[str, Any]) -> None:
     arguments = {"logits": True, "estimator": "ece", "lens": None, "prefix": ""} | settings
     with refused(code):
-        EpochMonitor(**arguments)
+        EpochSummarizer(**arguments)
 
 
 def test_notes_on_the_data_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    monitor = EpochMonitor(True, "ece", None, "")
+    monitor = EpochSummarizer(True, "ece", None, "")
     P = np.random.default_rng(0).dirichlet([1, 1, 1], 50)
     with caplog.at_level(logging.INFO, logger="trueodds.integrations.epoch_summary"):
         for _ in range(2):
@@ -177,7 +177,7 @@ def test_notes_on_the_data_are_logged_once(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_epochs_are_due_from_the_first_one_on() -> None:
-    monitor = EpochMonitor(True, "ece", None, "", every=3)
+    monitor = EpochSummarizer(True, "ece", None, "", every=3)
     assert [epoch for epoch in range(8) if monitor.is_due(epoch)] == [0, 3, 6]
 
 

@@ -1,7 +1,6 @@
 """Bins whose edges do not depend on the scores: `Uniform`, of equal width, and `FixedEdges`, between given edges.
 
-Both include the right edge of a bin by default. Decimal scores lie on such edges often, and rounding moves them into
-the neighboring bin: 0.2 as float32 is above 0.2. `edge_rounding_notes` counts these scores.
+Decimal scores lie on such edges, and rounding moves them into another bin: `edge_rounding_notes` counts these scores.
 """
 
 from __future__ import annotations

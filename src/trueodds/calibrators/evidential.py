@@ -48,13 +48,13 @@ from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear
 # in t, few nodes suffice.
 MAX_CUT_RADIUS = 6.0  # largest radius t: γ = 1.5e-8
 # Gauss-Legendre nodes of the radius t, and their weights with the density t exp(−t²/2) of t; the weights sum to 1.
-# Saved maps hold numbers at these nodes, so other nodes need another format of the file.
+# Saved: maps hold numbers at these nodes, so other nodes need another format of the file.
 CUT_RADII, CUT_WEIGHTS = np.polynomial.legendre.leggauss(16)
 CUT_RADII = (CUT_RADII + 1) * MAX_CUT_RADIUS / 2
 CUT_WEIGHTS = CUT_WEIGHTS * CUT_RADII * np.exp(-(CUT_RADII**2) / 2)
 CUT_WEIGHTS /= CUT_WEIGHTS.sum()
 
-_N_ANGLES = 64  # directions at which the support function of a cut is stored, in files too
+_N_ANGLES = 64  # Saved: directions at which the support function of a cut is stored
 _MAX_LOG_ODDS = 1e12  # replaces infinite log odds, so that 0 times them is 0
 _MAX_EVALUATIONS = 200  # of the likelihood, on one side of its maximum
 _EVALUATION_SPACING = 0.75  # of t, between the points where the likelihood is evaluated

@@ -397,7 +397,6 @@ class _Repair:
 
 
 def _loss(data: BinnedRows, log_odds: Array) -> float:
-    """Sum of the log losses."""
     return -float(data.w @ (data.y * log_expit(log_odds) + (1 - data.y) * log_expit(-log_odds)))
 
 

@@ -41,7 +41,7 @@ def original_logs(P: Probabilities, share: Any) -> Array:
 
 
 _Share = Annotated[float, Range(0, 1)]
-SHARE_KEY = "mixing"  # key of the share, which is saved among the parameters of the base map
+SHARE_KEY = "mixing"  # Saved: key of the share among the parameters of the base map
 
 
 class MixedMap(CalibrationMap):

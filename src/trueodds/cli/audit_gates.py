@@ -1,7 +1,4 @@
-"""Estimates that the gates of `trueodds audit` bound but an audit does not report, such as `smece` or `ece@class:cat`.
-
-They are computed before the audit, so that a gate that cannot be evaluated ends the command early.
-"""
+"""Estimates that the gates of `trueodds audit` bound but an audit does not report, such as that of `smece>0.05`."""
 
 from __future__ import annotations
 

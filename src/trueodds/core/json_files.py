@@ -1,4 +1,7 @@
-"""Read and write strict JSON files, in which NaN, infinities and repeated keys are errors."""
+"""JSON of the package's own files and results, strict in both directions; `io` reads the JSON of users.
+
+In a file, NaN, infinities and repeated keys are errors. In a result, null stands for a number that is not finite.
+"""
 
 from __future__ import annotations
 
@@ -165,6 +168,4 @@ def strict_json(value: Any) -> Any:
         return strict_json(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    return str(value)
+    return value if isinstance(value, (bool, int, str)) else str(value)

@@ -52,7 +52,6 @@ def preformatted_html(text: str) -> str:
 
 
 def paragraph_html(text: str, *, is_faint: bool = False) -> str:
-    """Return a paragraph."""
     faint = f";{_FAINT}" if is_faint else ""
     return f'<p style="margin:0.4em 0{faint}">{escape(printable_lines(text))}</p>'
 

@@ -327,7 +327,6 @@ class PathCandidate(NamedTuple):
 
 
 def binary_path(view: View, posteriors: Sequence[float], prior: float, min_prob: float) -> PathCandidate:
-    """Path of a binary view."""
     P, Y, w = select_weighted_rows(view)
     likelihood = LloLikelihood.from_view(view, min_prob, prior)
     min_prob = resolve_min_prob(view, min_prob)

@@ -467,7 +467,6 @@ class RowPairs(CellStatistic):
         return self._observed_error("biased")
 
     def _observed_error(self, form: str) -> float:
-        """The error of the observed outcomes in this form."""
         if not len(self.rows):
             return float("nan")
         return float(

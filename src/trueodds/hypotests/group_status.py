@@ -390,7 +390,6 @@ def _only_view(group_error: ComparedModel) -> View | None:
 
 
 def mean_prediction_and_event_rate(view: View) -> tuple[float, float]:
-    """Return the mean predicted probability and the event rate."""
     return float(view.w @ view.p / view.total), float(view.w @ view.y / view.total)
 
 

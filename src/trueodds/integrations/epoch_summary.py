@@ -1,4 +1,7 @@
-"""Summarize the calibration of held-out predictions after an epoch: error, noise floor, p-value and refinement."""
+"""Summarize the calibration of held-out predictions after an epoch: error, noise floor, p-value and refinement.
+
+A callback of a training library derives from `EpochCallback` and passes the rows to its `EpochSummarizer`.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from trueodds.lenses.ranked import accuracy
 logger = logging.getLogger(__name__)
 
 RESAMPLES = 199  # null draws of the test, by default; the smallest p-value is 0.005
-# Fields of a summary that are numbers, in the order in which loggers get them.
+# Fields of a summary that are numbers, in the order in which loggers get them. The docstrings of callbacks name them.
 _LOGGED_FIELDS = ("n", "accuracy", "log_loss", "error", "noise_floor", "pvalue", "temperature", "refinement")
 
 
@@ -206,8 +209,8 @@ def _scaled_log_loss(preds: Predictions, beta: float) -> float:
     return float(np.average(losses, weights=preds.weight))
 
 
-class EpochMonitor:
-    """Common part of the callbacks: it collects the rows of an epoch, summarizes them, and logs the summary.
+class EpochSummarizer:
+    """Collects the rows of an epoch for a callback, summarizes them, and logs the summary.
 
     Its settings, those of the callbacks, are checked when it is created, before training.
     """
@@ -264,7 +267,7 @@ class EpochMonitor:
 
 
 class EpochCallback:
-    """Base class of the callbacks: what they have in common besides the interface of their framework.
+    """Base class of the callbacks: what users of each of them see alike.
 
     Parameters
     ----------
@@ -278,7 +281,7 @@ class EpochCallback:
         Seed of the null draws, and of the sample if there are more than 20 million probabilities.
     """
 
-    _monitor: EpochMonitor
+    _summarizer: EpochSummarizer
 
     def summary(self) -> EpochSummary | None:
         """Return the latest summary, with notes.
@@ -288,4 +291,4 @@ class EpochCallback:
         EpochSummary or None
             The summary, whose `str` is one line; None before the first one.
         """
-        return self._monitor.latest
+        return self._summarizer.latest

@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError, describe, install_command
 from trueodds.core.settings import Count, check
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch_summary import EpochCallback, EpochMonitor
+from trueodds.integrations.epoch_summary import EpochCallback, EpochSummarizer
 from trueodds.integrations.row_collector import RowCollector, flatten_positions
 
 try:
@@ -103,7 +103,9 @@ class CalibrationCallback(EpochCallback, keras.callbacks.Callback):
             raise InputError("TO356", problem, describe(validation_data), _PAIR_REMEDY)
         self._validation_data = validation_data
         self._batch_size = check("batch_size", batch_size, Count, 32)
-        self._monitor = EpochMonitor(logits, estimator, lens, prefix, every=every, sum_tolerance=sum_tolerance, rng=rng)
+        self._summarizer = EpochSummarizer(
+            logits, estimator, lens, prefix, every=every, sum_tolerance=sum_tolerance, rng=rng
+        )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Predict the held-out rows, and add the values to the logs.
@@ -113,12 +115,12 @@ class CalibrationCallback(EpochCallback, keras.callbacks.Callback):
         epoch, logs
             Passed by Keras.
         """
-        if not self._monitor.is_due(epoch):
+        if not self._summarizer.is_due(epoch):
             return
-        collector = self._monitor.make_collector()
+        collector = self._summarizer.make_collector()
         with _restored_torch_rng():
             self._predict_rows(collector)
-        values = self._monitor.summarize(collector)
+        values = self._summarizer.summarize(collector)
         if logs is not None:
             logs.update(values)
 

@@ -9,7 +9,7 @@ from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, describe, install_command
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch_summary import EpochCallback, EpochMonitor
+from trueodds.integrations.epoch_summary import EpochCallback, EpochSummarizer
 from trueodds.integrations.row_collector import RowCollector
 
 try:
@@ -93,7 +93,9 @@ class CalibrationCallback(EpochCallback, Callback):
         if output is not None and not callable(output):
             fix = "Pass a function of (module, outputs, batch)."
             raise InputError("TO351", "output must be a function that returns scores and labels.", str(output), fix)
-        self._monitor = EpochMonitor(logits, estimator, lens, prefix, every=every, sum_tolerance=sum_tolerance, rng=rng)
+        self._summarizer = EpochSummarizer(
+            logits, estimator, lens, prefix, every=every, sum_tolerance=sum_tolerance, rng=rng
+        )
         self._score_keys = SCORE_KEYS[bool(logits)]
         self._output = output
         self._collectors: dict[int, RowCollector] = {}  # of each validation data loader
@@ -122,7 +124,7 @@ class CalibrationCallback(EpochCallback, Callback):
             return
         scores, labels = self._read_output(pl_module, outputs, batch)
         if dataloader_idx not in self._collectors:
-            self._collectors[dataloader_idx] = self._monitor.make_collector(shard=trainer.global_rank)
+            self._collectors[dataloader_idx] = self._summarizer.make_collector(shard=trainer.global_rank)
         self._collectors[dataloader_idx].add(scores, labels)
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
@@ -138,7 +140,7 @@ class CalibrationCallback(EpochCallback, Callback):
         collectors, self._collectors = self._collectors, {}
         n_loaders = max(1, len(trainer.num_val_batches))
         for loader in range(n_loaders):
-            collector = collectors.pop(loader, None) or self._monitor.make_collector(shard=trainer.global_rank)
+            collector = collectors.pop(loader, None) or self._summarizer.make_collector(shard=trainer.global_rank)
             if trainer.world_size > 1:
                 from trueodds.integrations.gather_rows import gather_rows
 
@@ -148,7 +150,7 @@ class CalibrationCallback(EpochCallback, Callback):
             dtype = torch.float32 if pl_module.device.type == "mps" else torch.float64
             values = {
                 f"{name}{suffix}": torch.tensor(value, dtype=dtype, device=pl_module.device)
-                for name, value in self._monitor.summarize(collector).items()
+                for name, value in self._summarizer.summarize(collector).items()
             }
             pl_module.log_dict(values, sync_dist=trainer.world_size > 1, add_dataloader_idx=False)
 
@@ -165,7 +167,7 @@ class CalibrationCallback(EpochCallback, Callback):
     def _is_active(self, trainer: Any) -> bool:
         """Return whether this validation epoch is summarized: every epoch that is due, but no sanity check."""
         is_training = trainer.state.fn == "fit"
-        return not trainer.sanity_checking and (not is_training or self._monitor.is_due(trainer.current_epoch))
+        return not trainer.sanity_checking and (not is_training or self._summarizer.is_due(trainer.current_epoch))
 
     def _read_output(self, pl_module: Any, outputs: Any, batch: Any) -> tuple[Any, Any]:
         """Return the scores and labels of a batch; raise TO351 if they are not there."""

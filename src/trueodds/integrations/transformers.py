@@ -8,7 +8,7 @@ from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch_summary import EpochCallback, EpochMonitor
+from trueodds.integrations.epoch_summary import EpochCallback, EpochSummarizer
 from trueodds.integrations.row_collector import copy_to_array, flatten_positions
 
 PADDING_LABEL = -100  # label of positions that the losses of Transformers and PyTorch ignore
@@ -72,11 +72,11 @@ class CalibrationMetrics(EpochCallback):
         sum_tolerance: float | None = None,
         rng: int = 0,
     ) -> None:
-        self._monitor = EpochMonitor(
+        self._summarizer = EpochSummarizer(
             logits, estimator, lens, prefix, sum_tolerance=sum_tolerance, ignore_index=ignore_index, rng=rng
         )
         self._ignore_index = ignore_index
-        self._collector = self._monitor.make_collector()
+        self._collector = self._summarizer.make_collector()
 
     def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, float]:
         """Add the predictions of an evaluation or of one of its batches, and compute the values after the last one.
@@ -113,5 +113,5 @@ class CalibrationMetrics(EpochCallback):
         self._collector.add(scores, labels, clusters)
         if not compute_result:
             return {}
-        collector, self._collector = self._collector, self._monitor.make_collector()
-        return self._monitor.summarize(collector)
+        collector, self._collector = self._collector, self._summarizer.make_collector()
+        return self._summarizer.summarize(collector)

@@ -5,8 +5,7 @@ relative to p. The factors 1 + p(e^t − 1) are multiplied, and their product be
 `ROWS_PER_LOGARITHM` rows, or before it leaves the range of float64. Sums of log(1 − p + p e^u) on a grid of tilts u
 integrate a shock that rows share.
 
-The sums are saved in the states of monitors: another order of columns needs another version of the file, and another
-factor of a row changes what is guaranteed. Only the private constants, which divide the work, may be changed freely.
+The states of monitors hold these sums, and their level depends on each factor.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, map
 
 ROWS_PER_LOGARITHM = 64  # factors are at most e^±3 for tilts, so that 64 of them neither overflow nor underflow
 NOT_OBSERVED, OBSERVED, UNKNOWN, LEFT_OUT = 0, 1, 2, 3  # what is known of the event of a row
-# Sums of each cell, before its logarithms. The first four are those of the rows with a known outcome, and the last two
-# those of the others, which are left out or unknown.
+# Saved: sums of each cell, before its logarithms. The first four are those of the rows with a known outcome, the last
+# two those of the others, which are left out or unknown.
 CELL_COLUMNS = ("rows", "events", "expected", "variance", "unknown", "unlabeled", "unlabeled_expected")
-CERTAIN_COLUMNS = ("rows", "events", "expected", "unknown", "impossible")  # sums of the rows with p = 0 or p = 1
+CERTAIN_COLUMNS = ("rows", "events", "expected", "unknown", "impossible")  # Saved: sums of the rows with p = 0 or 1
 _MIN_PRODUCT, _MAX_PRODUCT = 1e-200, 1e200
 _MIN_ROWS_PER_TASK = 2**17
 _MAX_TASKS = 16
@@ -210,7 +209,7 @@ def _take_logarithms(products, sums):  # type: ignore[no-untyped-def]
         products[j] = 1.0
 
 
-TILT_STEP = 0.1
+TILT_STEP = 0.1  # Saved, as the grid
 TILT_GRID: Array = np.arange(-40, 41) * TILT_STEP  # 64 factors of at most e^±4 neither overflow nor underflow
 TILT_GRID.flags.writeable = False
 _MIN_TILTED_ROWS_PER_TASK = 2**16

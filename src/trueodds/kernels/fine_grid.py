@@ -16,6 +16,7 @@ from trueodds.kernels import as_plain_array, compile_inline, compile_kernel
 # Number of rows transposed at a time, so that loops over the rows are vectorized. It is not a power of two, because
 # columns would then share cache sets.
 ROWS_PER_TILE = 240
+# Saved: tallies number their cells by this grid.
 N_EQUAL_CELLS = 3840  # number of equal cells, 2⁸·3·5: a multiple of 10, 12, 15, 16, 20, 30 and 64 bins
 N_HALVINGS = 20  # number of times the first and the last cell are halved
 N_CELLS = N_EQUAL_CELLS + 2 * N_HALVINGS

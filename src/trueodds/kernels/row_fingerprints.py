@@ -4,7 +4,7 @@ A fingerprint is the sum of the hashes of rows, so that sets of rows can be comp
 of the rows without their labels are a random sample, by which two sets of rows show how many of them are the same.
 Hashes of the sample are even; the lowest bit says that several rows have it.
 
-All hashes are saved in the states of monitors: after a change of one, no saved row is recognized.
+These hashes are saved in the states of monitors. Do not change them: no saved row would be recognized.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_inline, compile_kernel, map_blocks
 
-# Saved: the size of a sample, and the number that fills samples of fewer rows.
-SAMPLED_HASHES, NO_HASH = 64, 2**64 - 1
+SAMPLED_HASHES = 64  # Saved: size of a sample
+NO_HASH = 2**64 - 1  # Saved: fills samples of fewer rows
 _MIN_ROWS_PER_TASK = 2**17
 _MAX_TASKS = 16
 

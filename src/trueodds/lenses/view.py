@@ -143,7 +143,18 @@ class View:
         return float(self.w.sum())
 
     def mean(self, values: Array) -> float:
-        """Return the weighted mean of values (n,) of the rows or cells; NaN without weight."""
+        """Return a weighted mean over the rows or cells.
+
+        Parameters
+        ----------
+        values : ndarray
+            One value per row or cell, (n,).
+
+        Returns
+        -------
+        float
+            The mean; NaN without weight.
+        """
         return float(weighted_sum(self.w, values) / self.total) if self.total > 0 else math.nan
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 
-# Distances of the tilts from the margin, in log odds, and edges of the score cells, for one or two views.
+# Saved: distances of the tilts from the margin, in log odds, and edges of the score cells, for one or two views.
 GAPS, EDGES = (
     (0.025, 0.07, 0.15, 0.28, 0.5, 0.85),
     (0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 0.999),

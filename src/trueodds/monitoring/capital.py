@@ -14,7 +14,7 @@ from trueodds.monitoring.alternatives import Alternatives
 # Share of the capital of a view that each kind of bet gets.
 LEVEL, SLOPE, CELLS, SPOTS = 0.40, 0.15, 0.30, 0.15
 SHOCK_LEVEL, SHOCK_SPOTS = LEVEL / (LEVEL + SPOTS), SPOTS / (LEVEL + SPOTS)  # the other two are not valid then
-DISCOUNTS = (0.6, 0.9)  # with which the products of cells forget earlier cohorts
+DISCOUNTS = (0.6, 0.9)  # Saved: with which the products of cells forget earlier cohorts
 CASH = 0.2  # prior weight of "no error" in a cell
 TIMESCALE, DECAY = 20.0, 0.5
 

@@ -501,23 +501,10 @@ def update_from_batches(
 def judge_due_cohorts(
     state: MonitorState, before: int | None = None
 ) -> tuple[MonitorState, list[int], InputError | None]:
-    """Return the state after the judgment of the cohorts that are due.
+    """Judge the cohorts whose horizon has passed, in their order, and stop at missing labels or at cohort `before`.
 
-    Parameters
-    ----------
-    state : MonitorState
-        The state.
-    before : int, optional
-        First cohort that is not judged.
-
-    Returns
-    -------
-    state : MonitorState
-        The state, in which the judged cohorts are not open.
-    partial : list of int
-        Cohorts that were judged by rows that had been extracted before the cohort was over.
-    problem : InputError or None
-        TO907 for the first cohort that lacks labels, and was not judged.
+    Returns the state without them, those that were judged by rows extracted before the cohort was over, and TO907 for
+    the cohort that lacks labels, or None.
     """
     partial: list[int] = []
     if state.model is None or state.as_of is None:

@@ -27,7 +27,7 @@ from trueodds.monitoring.monitor_settings import MonitorSettings
 from trueodds.monitoring.monitored_model import MonitoredModel
 from trueodds.tallies.tally_sums import checksum, to_strict_json
 
-SCHEMA = "trueodds.monitor_state/1"
+SCHEMA = "trueodds.monitor_state/1"  # Saved
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,6 @@ def _level(result: Comparison | Ranking) -> float:
 
 
 def _weight_kind(result: Comparison | Ranking) -> str:
-    """Return the kind of weights of the result."""
     return str(result.settings.get("weight_kind", "importance"))
 
 

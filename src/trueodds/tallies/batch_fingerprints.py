@@ -11,11 +11,12 @@ import numpy as np
 
 from trueodds.data.predictions import Predictions
 
+# Saved: the first four change fingerprints, by which tallies and calibrators recognize rows.
 FINGERPRINT_LENGTH = 16  # number of hexadecimal digits
-MAX_FINGERPRINTS = 4_096  # maximum number of fingerprints of a tally: about 100 kB in its file
 MAX_SAMPLED_ROWS = 1_024  # maximum number of rows of a batch whose probabilities are hashed
 MIN_SAMPLED_ROWS = 64  # minimum number of these rows, however many classes there are
 MAX_SAMPLED_PROBABILITIES = 65_536  # maximum number of hashed probabilities, to save time with many classes
+MAX_FINGERPRINTS = 4_096  # maximum number of fingerprints of a tally: about 100 kB in its file
 MIN_INFORMATION = 50.0  # nats: other rows have the same fingerprint with probability e^−50, about 1 in 10²¹
 
 

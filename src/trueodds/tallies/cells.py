@@ -17,7 +17,7 @@ from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS, merge_
 from trueodds.lenses.view import SUMS, View
 from trueodds.tallies.row_block import RowBlock, outcomes_by_class, values_by_rank
 
-# Sums of rows of weight 1 with one label each: all other sums follow from these and n.
+# Saved: names of sums. Those of rows of weight 1 with one label each determine all others, with n.
 UNWEIGHTED_SUMS = ("wp", "wpp", "wy", "wpy")
 WEIGHTED_SUMS = ("w", "wp", "wy", *SUMS)
 

@@ -139,7 +139,7 @@ def lens_names(stored_names: tuple[str, ...], kind: str, classes: tuple[Any, ...
     return names + [f"class:{classes[int(name.removeprefix('class:'))]}" for name in class_view_names]
 
 
-SCHEMA = "trueodds.tally/1"
+SCHEMA = "trueodds.tally/1"  # Saved
 MAX_NULL_SIZE = 2_000  # K·bins up to which the null covariance between the classes is stored
 
 

@@ -1,4 +1,7 @@
-"""Layout of the sums of a tally as tensors of fixed size: which views, sums per cell and proper scores are kept."""
+"""The tensors in which `TorchTally` and `CalibrationMetrics` keep the sums of a tally on a device, and their checks.
+
+Tensors have a fixed size, unlike the cells of a tally, so that processes can add them: the settings alone determine it.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,12 @@ SCORE_SUMS = tuple(field.name for field in fields(ProperScoreSums))  # sums of a
 class TensorLayout:
     """Shapes and meaning of the tensors of a tally, which follow from its settings (see `TorchTally`)."""
 
-    k: int
+    k: int  # number of classes
     kind: Kind
-    logits: bool
-    weighted: bool
-    all_lenses: bool
-    bins: int
+    logits: bool  # whether batches have logits
+    weighted: bool  # whether rows have weights
+    all_lenses: bool  # whether the views of all lenses are kept, not only those of the default lens
+    bins: int  # of the null covariance
     classes: tuple[Any, ...]
 
     @property
@@ -69,6 +72,7 @@ class TensorLayout:
             device = "cpu"
         n_cells = self.n_views * N_CELLS
         size = self.k * self.bins if self.has_null_covariance else 0
+        # Saved: names, shapes and dtypes, in the `state_dict` of a checkpoint.
         shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
             "cell_counts": ((n_cells,), torch.int64),
             "cell_sums": ((n_cells, len(self.sum_names)), torch.float64),
@@ -122,6 +126,7 @@ def check_loaded_tensors(state: Mapping[str, torch.Tensor], loaded: Mapping[str,
 
 def layout_digest(layout: TensorLayout) -> int:
     """Return a number that identifies a layout: two layouts have the same one with probability 2⁻⁵⁶."""
+    # Saved in checkpoints of a metric, so that the names and the order of the fields of the layout must stay.
     return int.from_bytes(hashlib.blake2b(repr(layout).encode(), digest_size=7).digest())
 
 

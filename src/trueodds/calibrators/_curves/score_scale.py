@@ -23,7 +23,7 @@ from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import MAX_LOG_ODDS
 
-PROBABILITY, LOGIT = "probability", "logit"
+PROBABILITY, LOGIT = "probability", "logit"  # Saved
 SCORE_RANGE = {PROBABILITY: (0.0, 1.0), LOGIT: (-MAX_LOG_ODDS, MAX_LOG_ODDS)}  # first and last edge of bins
 KNOT_RANGE = SCORE_RANGE | {PROBABILITY: (0.0, 2.0)}  # of saved knots; float16 may slightly exceed 1
 Scale = Annotated[str, OneOf((PROBABILITY, LOGIT)), OMIT_DEFAULT]

@@ -1,4 +1,8 @@
-"""Log-probabilities and log odds limited below by `min_prob`, their softmax, and counts of replaced probabilities."""
+"""The probabilities that calibrators take, as such or as logarithms, and their limit `min_prob` inside logarithms.
+
+`data/log_probabilities.py` has the formulas of logits, without a limit. A map saves the `min_prob` of its fit, so that
+the defaults may be changed, and with them the docstrings that state 1e-12.
+"""
 
 from __future__ import annotations
 

@@ -28,14 +28,14 @@ from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, Numbers, Sa
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 
-# How standard errors were computed. Saved files contain these words.
+# Saved: how standard errors were computed.
 STD_ERROR_METHODS = (
     "curvature",  # from the inverse Hessian
     "weights",  # by the sandwich estimator, for unequal weights
     "votes",  # by the jackknife over rows, for outcome shares from votes
     "clusters",  # by the jackknife over clusters
 )
-# Or why there are none. Saved files contain these words too.
+# Saved: or why there are none.
 NO_STD_ERROR_REASONS = (
     "infinite",  # no finite parameters are optimal
     "absent",  # some classes were never observed

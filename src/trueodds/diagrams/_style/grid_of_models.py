@@ -1,4 +1,8 @@
-"""Layout of a grid of models and diagrams, whose axes are shared within a diagram, with names fitted to its panels."""
+"""Draw a grid, as `draw` makes it of several models: a column for each diagram, whose models share its axes.
+
+A single diagram may have several columns of models. Lengths are in inches, and type sizes in points. The constants only
+shape pictures: after a change, look at the gallery and store the images of `tests/diagrams` again.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +59,7 @@ class GridNames:
 
 @dataclass(frozen=True)
 class GridOfModels:
-    """Positions of the panels of a grid in a figure of this width; lengths are in inches."""
+    """Positions of the panels of a grid in a figure of this width."""
 
     columns: Sequence[DiagramContent]  # one for each diagram, whose views are the models
     names: GridNames
@@ -70,22 +74,18 @@ class GridOfModels:
 
     @property
     def is_wrapped(self) -> bool:
-        """Whether models stand beside each other."""
         return self.n_model_columns > 1
 
     @property
     def has_panel_names(self) -> bool:
-        """Whether every panel has the name of its model above it."""
         return self.names.stand_above_panels(self.n_model_columns)
 
     @property
     def has_row_labels(self) -> bool:
-        """Whether names stand at the left."""
         return self.names.stand_at_left(self.n_model_columns)
 
     @property
     def n_rows(self) -> int:
-        """Number of rows of panels."""
         return -(-self.n_models // self.n_model_columns)
 
     @cached_property
@@ -111,7 +111,6 @@ class GridOfModels:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of panels."""
         return len(self.columns) * self.n_model_columns
 
     @cached_property
@@ -137,7 +136,6 @@ class GridOfModels:
 
     @cached_property
     def panel_width(self) -> float:
-        """Width of every panel."""
         return self._panel_width(self.left_margin)
 
     def _panel_width(self, left_margin: float) -> float:
@@ -148,12 +146,10 @@ class GridOfModels:
 
     @cached_property
     def font_size(self) -> float:
-        """Points of ordinary text."""
         return float(np.interp(self.panel_width, *styling.FONT_SIZE_BY_WIDTH))
 
     @cached_property
     def legends(self) -> list[Header]:
-        """The legend of each column."""
         panels_width = self.n_model_columns * (self.panel_width + self.column_gap) - self.column_gap
         width = POINTS_PER_INCH * (panels_width + LABEL_OVERHANG)
         return [
@@ -209,7 +205,6 @@ class GridOfModels:
         return self.header_height + panels + self.x_label_height
 
     def panel_height(self, height: float) -> float:
-        """Height of every panel in a figure of this height."""
         return (height - self.header_height - self.x_label_height - (self.n_rows - 1) * self.row_gap) / self.n_rows
 
     def left_edge(self, column: int, model: int = 0) -> float:
@@ -220,7 +215,6 @@ class GridOfModels:
 
 
 def usual_width(columns: Sequence[DiagramContent], names: GridNames, n_model_columns: int) -> float:
-    """Width in inches of a new figure."""
     gap = _column_gap(n_model_columns)
     panels = len(columns) * n_model_columns * (USUAL_PANEL_WIDTH + gap) - gap
     row_labels = ROW_LABEL_WIDTH * names.stand_at_left(n_model_columns)
@@ -233,7 +227,6 @@ def _column_gap(n_model_columns: int) -> float:
 
 
 def _y_labels_width(columns: Sequence[DiagramContent]) -> float:
-    """Width of the ticks and labels of the y axes of diagrams."""
     return sum(Y_LABEL_WIDTH for column in columns if not column.hides_axes)
 
 
@@ -261,11 +254,9 @@ def size_of_grid(
     """Choose the size of a figure for a paper or a slide."""
 
     def arrangement(design_width: float) -> GridOfModels:
-        """The grid in a figure of this width."""
         return GridOfModels(columns, names, presentation, design_width, n_model_columns)
 
     def usual_height(design_width: float) -> float:
-        """Height at which the panels have their usual shape."""
         grid = arrangement(design_width)
         return grid.usual_height if grid.panel_width > MIN_PANEL_SIDE else MIN_PANEL_SIDE
 

@@ -1,7 +1,4 @@
-"""The GiViTI calibration belt: simultaneous confidence bounds of the polynomial logistic calibration curve.
-
-`fit_belt` computes the bounds, and `condense_view` first reduces many rows to few cells with the same likelihood.
-"""
+"""The GiViTI calibration belt: simultaneous confidence bounds of the polynomial logistic calibration curve."""
 
 from __future__ import annotations
 
@@ -283,7 +280,6 @@ def _quadrature_nodes(interval: Array, offset: Array, weight: Array) -> tuple[Ar
     occupied = np.flatnonzero(total_weight > 0)
 
     def interval_means(values: Array) -> Array:
-        """The weighted mean of `values` in each occupied interval."""
         means: Array = np.bincount(interval, weight * values, _N_INTERVALS)[occupied] / total_weight[occupied]
         return means
 

@@ -179,7 +179,6 @@ def _model_figures(models: Sequence[ModelFacts]) -> list[dict[str, Any]]:
 
 
 def _compared_error_table(comparison: ComparisonFacts) -> Table:
-    """Return the table of the compared error of each model."""
     estimates = comparison.models.values()
     columns = (
         Column("model", list(comparison.models), "text"),

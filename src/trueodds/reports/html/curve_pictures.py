@@ -103,7 +103,6 @@ def histogram_svg(
 
 
 def _rows(table: Mapping[str, Sequence[Any]], part: str) -> list[dict[str, Any]]:
-    """Return the rows of one part of the table of a diagram."""
     rows = (dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True))
     return [row for row in rows if row["part"] == part]
 

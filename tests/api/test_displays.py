@@ -186,6 +186,7 @@ def test_a_fold_without_a_point_that_enough_rows_support_has_no_curve():
     assert {name: len(column) for name, column in none.items()} == {"part": 0, "effective": 0, "piece": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smoother", ["kernel", "loess"])
 def test_folds_of_one_row_are_drawn(smoother):
     X, y, found = cross_validated(n=16, cv=KFold(16))

@@ -85,14 +85,16 @@ def test_labels_that_are_floats_are_refused_as_labels_too(problem):
         evaluate(lambda X: model.predict(X).astype(float), labels, targets="label")
 
 
-def test_the_test_has_the_lens_of_the_estimates(problem):
-    model, data = problem
-    P = model.predict_proba(data.drop(columns="label"))
+@pytest.mark.usefixtures("problem")
+def test_the_test_has_the_lens_of_the_estimates():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)  # of calibrated predictions, so that no p-value is the smallest possible one
     config = {"estimators": ["ece"], "lens": "confidence", "page": False}
     with mlflow.start_run():
-        given = data.assign(p=P[:, 1])
-        metrics = evaluate(None, given, targets="label", predictions="p", evaluator_config=config).metrics
-    preds = to.Predictions(data["label"], P[:, 1])
+        data = pd.DataFrame({"x": p, "p": p, "label": y})
+        metrics = evaluate(None, data, targets="label", predictions="p", evaluator_config=config).metrics
+    preds = to.Predictions(y, p)
     assert metrics["ece"] == pytest.approx(to.measure(preds, "ece", lens="confidence").value)
     assert metrics["calibration_pvalue"] == pytest.approx(to.test(preds, lens="confidence").pvalue)
     assert metrics["calibration_pvalue"] != pytest.approx(to.test(preds).pvalue)

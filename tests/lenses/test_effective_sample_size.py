@@ -10,8 +10,11 @@ from trueodds.data.predictions import Predictions
 from trueodds.lenses.effective_sample_size import (
     EffectiveSampleSize,
     critical_value,
+    effective_n,
     effective_sample_size,
     equal_clusters,
+    n_represented,
+    unit_weight,
 )
 from trueodds.lenses.view import View
 
@@ -23,6 +26,22 @@ def cohort(seed, sizes, cluster_sd=0.0, slope=1.0, shift=0.0):
     x = rng.normal(-1, 1.3, len(cluster))
     effect = cluster_sd * rng.normal(size=len(sizes))[cluster]
     return (rng.random(len(cluster)) < expit(shift + slope * x + effect)).astype(int), expit(x), cluster
+
+
+@pytest.mark.parametrize(
+    ("w", "unit", "represented", "effective"),
+    [
+        (None, 1.0, 3, 3.0),
+        ([1.0, 2.0, 3.0], 1.0, 6, 36 / 14),  # counts of rows
+        ([0.5, 1.0, 1.5], 0.5, 3, 9 / 3.5),  # multiples of a half
+        ([0.5, 0.7, 0.0], None, 2, 1.44 / 0.74),
+        ([0.0, 0.0, 0.0], 1.0, 0, 0.0),
+    ],
+)
+def test_weights_stand_for_rows_if_they_are_counts(w, unit, represented, effective):
+    view = View([0.2, 0.5, 0.9], [0, 1, 1], w)
+    assert (unit_weight(view), n_represented(view)) == (unit, represented)
+    assert effective_n(view) == pytest.approx(effective, rel=1e-14)
 
 
 def test_copies_of_a_row_are_one_row():

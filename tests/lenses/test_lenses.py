@@ -18,7 +18,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.classes import Class, Groups, class_number
 from trueodds.lenses.lens_by_name import as_lens, default_lens
-from trueodds.lenses.ranked import accuracy, predicted_class
+from trueodds.lenses.ranked import accuracy, has_wrong_prediction, predicted_class
 
 # Vaicenavicius et al. (2019), Table 1: each row of g occurs equally often, r is how often each class then comes.
 G = [[0.1, 0.3, 0.6], [0.1, 0.6, 0.3], [0.3, 0.1, 0.6], [0.3, 0.6, 0.1], [0.6, 0.1, 0.3], [0.6, 0.3, 0.1]]
@@ -145,6 +145,19 @@ def test_one_hot_votes_are_hard_labels_through_every_lens() -> None:
             assert np.array_equal(a.y, b.y), lens
 
 
+@pytest.mark.parametrize("lens", ["canonical", *BLIND])
+def test_drawn_labels_and_votes_have_the_outcomes_of_observed_labels(lens: str) -> None:
+    labels = np.tile(np.arange(3, dtype=np.int8), (3, 1))  # (rows, draws)
+    for view, codes in zip(as_lens(lens).views(ROWS), as_lens(lens).outcome_codes(ROWS), strict=True):
+        m = view.p.shape[1] if view.joint else 1
+        numbers = codes.outcome_numbers(labels)
+        assert numbers.dtype == np.int8
+        for c in range(3):
+            outcomes = codes.outcomes_of_labels(labels[:, c], m)
+            assert np.array_equal(outcomes, numbers[:, c, None] == np.arange(m) if view.joint else numbers[:, c] == 1)
+            assert np.array_equal(outcomes, codes.outcome_shares(np.eye(3)[labels[:, c]], m))
+
+
 def test_two_classes_give_the_same_views_in_either_shape() -> None:
     # netcal: K = 2 becomes another quantity than K > 2, and does not say so
     p = np.array([0.0, 0.2, 0.5, 0.7, 1.0, 1 / 3])
@@ -177,6 +190,25 @@ def test_accuracy_is_weighted() -> None:
     assert accuracy(ROWS) == pytest.approx(2 / 3)
     assert accuracy(Predictions([0, 2, 1], ROWS.p, weight=[1, 2, 1])) == 0.75
     assert accuracy(Predictions.from_confidence([0.3, 0.9], [1, 0], weight=[3, 1])) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("preds", "is_wrong"),
+    [
+        (Predictions([0, 1], [0.5, 0.9]), False),  # of equal probabilities the first class is predicted
+        (Predictions([1, 1], [0.5, 0.9]), True),
+        (Predictions([1, 1], [0.5, 0.9], weight=[0, 1]), False),
+        (Predictions([0, 2, 0], ROWS.p), False),
+        (ROWS, True),
+        (Predictions([[9, 1, 0]], ROWS.p[:1]), True),  # votes
+        (Predictions.from_confidence([0.3, 0.9], [1, 1]), False),
+        (Predictions.from_confidence([0.3, 0.9], [1, 0]), True),
+        (Predictions.from_multilabel([[0, 1], [0, 0]], [[0.2, 0.9], [0.5, 0.1]]), False),
+        (Predictions.from_multilabel([[0, 1], [0, 1]], [[0.2, 0.9], [0.5, 0.1]]), True),
+    ],
+)
+def test_a_prediction_is_wrong_if_another_class_was_observed(preds: Predictions, is_wrong: bool) -> None:
+    assert has_wrong_prediction(preds) is is_wrong
 
 
 def test_a_row_of_weight_zero_is_no_row() -> None:

@@ -165,11 +165,11 @@ class VennAbersCurve(Saved):
         return np.asarray(high / (1 - low + high))
 
     def probability_interval(self, x: Array) -> tuple[Array, Array]:
-        low, high = self._spline_knots
+        low, high = self._knots
         return low.evaluate_steps(x, self.low_y, right=True), high.evaluate_steps(x, self.high_y, right=False)
 
     @cached_property
-    def _spline_knots(self) -> tuple[Knots, Knots]:
+    def _knots(self) -> tuple[Knots, Knots]:
         return Knots(self.low_x), Knots(self.high_x)
 
     @property

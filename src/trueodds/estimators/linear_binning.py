@@ -20,7 +20,7 @@ from trueodds.kernels.smoothing import sum_linear_shares, upper_share
 from trueodds.lenses.effective_sample_size import effective_n, n_represented, unit_weight
 from trueodds.lenses.view import View
 
-Base = Literal["uniform", "equal-mass"]
+Base = Literal["uniform", "equal-mass"]  # whose bin centers share the scores; `partition` in calls by name
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Convert cells of any type, and the text of CSV cells, to NumPy arrays; errors name file, column and row."""
+"""Convert cells of any type, and the text of CSV cells of a kind in `PARSERS`, to arrays; errors name the `Place`."""
 
 from __future__ import annotations
 
@@ -446,8 +446,9 @@ def _parse_list(cell: str) -> list[float]:
     return [_parse_float(item) for item in re.split(r"\s*,\s*|\s+", text[1:-1].strip())]
 
 
-# Functions that parse a text cell, and dtypes of the columns, by kind; "number" does not distinguish integers. A list
-# becomes the row of a matrix, and text needs no parser.
+# Functions that parse a text cell, and dtypes of the columns, by kind; "number" does not distinguish integers, and a
+# number of the kind "starred" may begin with a star. A list becomes the row of a matrix, and text needs no parser. A
+# new kind of number also has an entry in `NUMBER_KINDS`.
 PARSERS: dict[str, Any] = {
     "int": _parse_int,
     "float": _parse_exact_float,

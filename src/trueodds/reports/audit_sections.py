@@ -1,4 +1,4 @@
-"""The typed sections of an audit: dataclasses whose fields are the keys of its JSON."""
+"""The typed sections of an audit: dataclasses whose fields are the keys of its published JSON, `schema/audit.json`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MIN_ROWS_FOR_VERDICT = 20
 # Standard errors that a slope or a mean difference must exceed to give a direction: 2 (p about 0.05) if the test
 # through the default lens rejects, and 3 (p about 0.003) if only other tests of the family reject.
 MIN_Z_IF_REJECTED, MIN_Z_UNLESS_REJECTED = 2.0, 3.0
-NOT_ATTEMPTED = "not attempted"  # the status of a recalibration without candidates
-# How the p-values of subgroups are adjusted: from joint null draws, or without them.
+NOT_ATTEMPTED = "not attempted"  # Saved: the status of a recalibration without candidates
+# Saved: how the p-values of subgroups are adjusted: from joint null draws, or without them.
 STEP_DOWN_MIN_P, HOLM = "step-down min-p", "Holm"
 
 

@@ -129,6 +129,9 @@ class MMCELoss(CalibrationLoss):
         return _root(residual @ kernel @ residual, 2.0)
 
 
+SofteningTemperature = Annotated[float, Range(1e-12, closed="left")]  # for smaller ones float32 would overflow
+
+
 class SoftBinnedECELoss(CalibrationLoss):
     r"""Soft-binned calibration error of the confidence, in which each row is shared by several bins.
 
@@ -401,6 +404,3 @@ def _to_shares(weight: torch.Tensor | None, z: torch.Tensor) -> torch.Tensor:
     w = weight.to(torch.promote_types(weight.dtype, z.dtype))
     w = w / w.max()  # so that the sum does not overflow
     return (w / w.sum()).to(z.dtype)
-
-
-SofteningTemperature = Annotated[float, Range(1e-12, closed="left")]  # for smaller ones float32 would overflow

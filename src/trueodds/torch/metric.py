@@ -124,7 +124,7 @@ class CalibrationError(TallyResults, torchmetrics.Metric):
         self._state_names = tuple(zeros)
         for name, tensor in zeros.items():
             self.add_state(name, tensor, dist_reduce_fx="max" if name == "maxima" else "sum")
-        # The digest is saved with the sums, so that a checkpoint of a metric with other settings is recognized.
+        # Saved: the digest, with the sums, so that a checkpoint of a metric with other settings is recognized.
         self.add_state("layout", torch.tensor(layout_digest(self._layout)), dist_reduce_fx="max")
 
     def _make_sufficient_layout(self, make: Callable[..., TensorLayout], all_lenses: bool) -> TensorLayout:

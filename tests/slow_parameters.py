@@ -16,6 +16,15 @@ def slow_except(values: Iterable[Any], quick: Collection[Any]) -> list[Any]:
     return [value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
+def slow_but_every(step: int, values: Iterable[Any], *, names: int = 1) -> list[Any]:
+    """The values as parameters of a test that takes so many names, all but every `step`-th with the marker `slow`."""
+    marks = [pytest.mark.slow]
+    return [
+        value if i % step == 0 else pytest.param(*(value if names > 1 else [value]), marks=marks)
+        for i, value in enumerate(values)
+    ]
+
+
 def law_examples() -> settings:
     """Settings of Hypothesis for a law of every member of a registry: the same 12 examples on every run.
 

@@ -41,8 +41,7 @@ def test_a_pair_of_arrays_and_two_arrays_are_predictions(verb: str) -> None:
     expected = without_data(call(PREDS, *words, **settings))
     assert without_data(call((Y, P), *words, **settings)) == expected
     assert without_data(call(Y, P, *words, **settings)) == expected
-    by_default = without_data(call(PREDS, **settings)) if words else expected
-    assert without_data(call(pd.Series(Y), P.tolist(), **settings)) == by_default
+    assert without_data(call(pd.Series(Y), P.tolist(), *words, **settings)) == expected
 
 
 @pytest.mark.parametrize("verb", VERBS)

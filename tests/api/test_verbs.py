@@ -207,6 +207,7 @@ def test_a_name_in_capitals_is_recognized() -> None:
         to.measure(Predictions([0, 1], [0.2, 0.7]), "ECE")
 
 
+@pytest.mark.slow
 def test_every_estimator_runs_with_its_defaults_and_a_seed() -> None:
     rng = np.random.default_rng(0)
     P = rng.dirichlet([1, 1], 60)

@@ -209,6 +209,7 @@ def test_the_order_of_complexity_is_that_of_the_table_with_others_before_auto():
     assert [spec.name for spec in sort_by_complexity(specs)] == [*names[:-1], "other", "auto"]
 
 
+@pytest.mark.slow
 def test_naming_and_applying_load_no_scikit_learn():
     code = """
 import sys

@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 import trueodds as to
 from tests.calibrators.rows import FORMULA_SETTINGS, REQUIRED_SETTINGS, draw_predictions
+from tests.slow_parameters import slow_but_every
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.fitting import fit
@@ -51,7 +52,7 @@ def run_sql(calibrator: FittedCalibrator, P: np.ndarray) -> np.ndarray:
     return duckdb.sql(f"SELECT {columns} FROM frame").df().to_numpy()
 
 
-@pytest.mark.parametrize(("name", "k", "settings"), CASES)
+@pytest.mark.parametrize(("name", "k", "settings"), slow_but_every(3, CASES, names=3))
 def test_all_texts_give_the_probabilities_of_the_map(name, k, settings, tmp_path):
     P, y = draw_predictions(400, k, 1.7, 1)
     calibrator = fit(CALIBRATORS.make(name, settings), Predictions(y, P))

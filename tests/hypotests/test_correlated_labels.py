@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 import trueodds as to
 from tests.rates import rate_is_at_level
+from tests.slow_parameters import slow_except
 from trueodds.binning.uniform import Uniform
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens_by_name import as_lens
@@ -46,14 +47,14 @@ def rare_votes(seed: int, n: int = 200, concentration: float = 0.0) -> to.Predic
     return to.Predictions(np.stack([m - events, events], axis=1), p, group=group)
 
 
-@pytest.mark.parametrize("test", ["omnibus", "consistency", "skce", "tcal"])
+@pytest.mark.parametrize("test", slow_except(["omnibus", "consistency", "skce", "tcal"], ["consistency"]))
 def test_calibrated_rare_labels_of_clustered_rows_are_rejected_at_the_level(test: str) -> None:
     pvalues = (to.test(clustered_labels(seed), test, resamples=99, rng=seed).pvalue for seed in range(150))
     assert rate_is_at_level((p <= 0.05 for p in pvalues), 0.05, excluded=0.14)
 
 
 @pytest.mark.parametrize("concentration", [0.0, 3.0])
-@pytest.mark.parametrize("test", ["omnibus", "consistency", "bins", "skce"])
+@pytest.mark.parametrize("test", slow_except(["omnibus", "consistency", "bins", "skce"], ["consistency"]))
 def test_calibrated_rare_votes_are_rejected_at_the_level(test: str, concentration: float) -> None:
     draws = (rare_votes(seed, concentration=concentration) for seed in range(150))
     pvalues = (to.test(preds, test, resamples=99).pvalue for preds in draws)

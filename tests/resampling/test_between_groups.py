@@ -11,6 +11,7 @@ from scipy.stats import binom, norm
 
 import trueodds as to
 from tests.data.refused import refused
+from tests.slow_parameters import slow_except
 from trueodds.estimators import CalibrationIntercept, ObservedExpected
 from trueodds.estimators.base import Estimator
 from trueodds.lenses.view import View
@@ -84,7 +85,9 @@ def hospitals(seed: int, k: int, n: int, tau: float) -> to.Predictions:
     return to.Predictions(y.astype(int), p, group={"site": site})
 
 
-@pytest.mark.parametrize("estimator", ["o_e", "calibration_intercept", "calibration_slope"])
+@pytest.mark.parametrize(
+    "estimator", slow_except(["o_e", "calibration_intercept", "calibration_slope"], ["calibration_intercept"])
+)
 def test_groups_of_a_column_are_summarized(estimator: str) -> None:
     preds = hospitals(3, 12, 150, 0.4)
     result = to.by_group(preds, estimator, between=True, interval=None, resamples=99)

@@ -14,6 +14,7 @@ from scipy.stats import binom
 from sklearn import metrics
 
 import trueodds as to
+from tests.slow_parameters import slow_except
 from trueodds import InputError, Predictions
 from trueodds.cli import main
 from trueodds.core.typing import Array
@@ -118,7 +119,7 @@ DESIGNS: dict[str, tuple[str, int, Callable[[np.random.Generator, int], Array], 
 }
 
 
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("design", slow_except(DESIGNS, ["brier of rare events", "cost"]))
 def test_the_interval_covers_what_is_observed(design: str) -> None:
     # Of 400 calibrated sets, those that are covered at 95 % are Binomial(400, .95): at least 365 with probability
     # 1 − .0003. Values are discrete, so that the coverage may be larger.

@@ -6,6 +6,7 @@ from scipy.stats import binom
 
 import trueodds as to
 from tests.rates import rate_is_at_level
+from tests.slow_parameters import slow_except
 
 Z = 1.959963984540054
 
@@ -49,7 +50,7 @@ def test_votes_do_not_have_the_variance_of_single_labels():
 
 
 @pytest.mark.parametrize(("n", "p"), [(200, 0.5), (500, 0.02), (1000, 0.004), (300, 0.95)])
-@pytest.mark.parametrize("name", ["calibration_in_the_large", "ece", "rmsce"])
+@pytest.mark.parametrize("name", slow_except(["calibration_in_the_large", "ece", "rmsce"], ["ece"]))
 def test_intervals_of_a_calibrated_constant_contain_the_truth_in_93_percent_by_enumeration(n, p, name):
     # The interval depends on the number of events only. Those outside the 99.99 % range have a probability of 1e-4.
     covers = 0.0

@@ -136,6 +136,7 @@ def test_bins_hold_the_sums_of_their_rows(closed: Any) -> None:
 
 def test_groups_have_equal_weight_and_few_scores_stay_separate() -> None:
     assert group_starts(np.ones(4), 4).tolist() == [0, 1, 2, 3]
+    assert group_starts(np.array([1.0, 1.0, 8.0]), 4).tolist() == [0, 1, 2]
     assert group_starts(np.ones(12), 4).tolist() == [0, 3, 6, 9]
     # middles .25 | .55 .65 | .75 .85 .95: a score belongs to the quarter of all weight in which the middle
     # of its own weight lies

@@ -129,7 +129,7 @@ def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) ->
     to the upper one.
     """
     tree = Tree()
-    if w.sum() < 2 * min_size:
+    if w.sum() < 2 * min_size:  # so that few rows compile no kernel
         return tree
     splits = median_splits(x, w, min_size)
     ranks = [

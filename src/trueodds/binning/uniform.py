@@ -100,7 +100,7 @@ def edge_rounding_notes(sample: Array, all_scores: Callable[[], Array], bins: ob
     `all_scores` is called only if this is so for some of the `sample`, which gives their precision. `bins` is
     a fitted partition that ignores the scores: edges that depend on them are scores themselves.
     """
-    if not isinstance(bins, Bins) or sample.size == 0:
+    if not isinstance(bins, Bins):
         return []
     types: tuple[type[np.floating], ...] = (np.float16, np.float32)
     # The type with the fewest digits that holds all scores of the sample exactly.

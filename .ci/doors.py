@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # The extras and packages that each test module needs.
 DOORS: dict[str, tuple[str, tuple[str, ...]]] = {
     "sql": ("files", ("duckdb>=1.0", "pandas", "pglast>=6")),
-    "action": ("files,report", ("pyyaml",)),
+    "action": ("files,report", ("pandas", "pyyaml")),
     "mlflow": ("mlflow", ()),
     "language_models": ("files,harness", ("inspect-ai",)),
     "loggers": ("wandb,tensorboard", ("tensorboard",)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,9 +17,9 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 
 
-def refuse_average(estimator: Estimator, lens: Lens, views: Sequence[View]) -> None:
-    """Raise TO205 for several views of an estimator whose values would cancel."""
-    if len(views) > 1 and not estimator.is_averageable:
+def refuse_average(estimator: Estimator, lens: Lens) -> None:
+    """Raise TO205 for an estimator whose values of several views would cancel."""
+    if not estimator.is_averageable:
         raise InputError(
             "TO205",
             f"{estimator.name} cannot be averaged over classes: values above and below the optimum would cancel.",
@@ -56,7 +55,8 @@ class Estimand:
                 "Use ece or smece, whose intervals resample whole clusters.",
             )
         views = lens.views(preds if rows is None else preds[rows])
-        refuse_average(estimator, lens, views)
+        if len(views) > 1:
+            refuse_average(estimator, lens)
         return cls(estimator, lens, views, aggregate, rows)
 
     @cached_property

@@ -35,7 +35,8 @@ def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: st
             "TO406", "The cells of a tally are right-closed.", "⟨closed='left'⟩", "Omit it, or use ⟨mode='exact'⟩."
         )
     views = tally.views(lens)
-    refuse_average(estimator, lens, views)
+    if len(views) > 1:
+        refuse_average(estimator, lens)
     return Estimand(estimator, lens, views, aggregate)
 
 

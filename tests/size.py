@@ -24,14 +24,14 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 489,
-    "lines of code": 73_305,
-    "lines of docstrings": 25_570,
-    "modules under 60 lines of code": 90,
+    "lines of code": 73_395,
+    "lines of docstrings": 25_588,
+    "modules under 60 lines of code": 87,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 48,
     "functions that convert to or from JSON": 43,
     "names of methods outside their module": 399,
-    "numbers named in capitals": 731,
+    "numbers named in capitals": 730,
     "functions entered by measure without an interval": 87,
     "files entered by measure without an interval": 26,
     "functions entered by measure with an interval": 263,

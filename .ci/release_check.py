@@ -100,7 +100,7 @@ class Release:
             raise SystemExit(f"release: none of the versions {', '.join(pythons)} of Python is installed")
         folder.mkdir(parents=True, exist_ok=True)
         self.environment = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
-        self.environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
+        self.environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1", "PYTHONUTF8": "1"}
         commit_time = self.run(["git", "-C", ROOT, "log", "-1", "--format=%ct"]).stdout.strip()
         self.environment["SOURCE_DATE_EPOCH"] = commit_time
         self.tools = scripts(folder / "tools")
@@ -181,19 +181,23 @@ class Release:
 
     def install(self) -> None:
         """Use each archive with the newest versions of its dependencies."""
-        self.archives("*")
+        unused = set(self.archives("*"))
         for version, python in self.pythons.items():
             patterns = {"pure": "*-any.whl", "compiled": f"*-cp{version.replace('.', '')}-*.whl"}
             audits = []
             for kind, pattern in patterns.items():
                 for archive in self.archives(pattern, is_required=False):
+                    unused.discard(archive)
                     bin = self.make_environment(f"{kind}-{version}", python, with_extras(archive))
                     audits.append(self.use(bin, f"{kind} {version}", is_compiled=kind == "compiled", has_extras=True))
             if found := [place for audit in audits[1:] for place in differences(audits[0], audit)]:
                 raise SystemExit(f"release: the wheels for {version} compute different audits: {found[:5]}")
         python = next(iter(self.pythons.values()))
         for source in self.archives("*.tar.gz", is_required=False):
+            unused.discard(source)
             self.use(self.make_environment("sdist", python, source), "sdist")
+        if unused:
+            raise SystemExit(f"release: no Python used {', '.join(sorted(path.name for path in unused))}")
 
     def bare(self) -> None:
         """Use the pure wheel without any extra."""
@@ -337,6 +341,10 @@ def main() -> int:
     parser.add_argument("--archives", type=Path, help="folder of the archives (default: dist in the folder --out)")
     parser.add_argument("--allow-unchecked", action="store_true", help="do not fail for what could not be checked")
     arguments = parser.parse_args()
+    if arguments.archives and "build" in arguments.only:
+        parser.error("--archives names archives that exist, which the step build would replace: leave one of them out")
+    if hasattr(sys.stdout, "reconfigure"):  # a pipe on Windows has another encoding than the children write
+        sys.stdout.reconfigure(encoding="utf-8")
     release = Release(arguments.out.resolve(), arguments.python, arguments.archives and arguments.archives.resolve())
     for step in arguments.only:
         start = time.monotonic()

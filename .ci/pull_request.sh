@@ -10,14 +10,14 @@ marker="<!-- trueodds: ${folder##*/} -->"
 
 if [ "$1" = comment ]; then
   comments="repos/$GITHUB_REPOSITORY/issues/$NUMBER/comments"
-  # A workflow's own token may not ask who it is.
-  author=$(gh api user --jq .login 2>/dev/null) || author='github-actions[bot]'
+  # Tokens of workflows and apps may not ask REST who they are, but GraphQL.
+  author=$(gh api graphql --field query='{viewer{login}}' --jq .data.viewer.login)
   found=$(gh api --paginate "$comments" --jq '.[] | {id, author: .user.login, body}')
   id=$(MARKER=$marker AUTHOR=$author python -c '
 import json, os, sys
 comments = map(json.loads, filter(str.strip, sys.stdin.buffer.read().decode("utf-8").split("\n")))
-ours = (c["id"] for c in comments if c["author"] == os.environ["AUTHOR"] and os.environ["MARKER"] in c["body"])
-print(next(ours, ""))' <<<"$found")
+by_us = lambda comment: comment["author"].removesuffix("[bot]") == os.environ["AUTHOR"].removesuffix("[bot]")
+print(next((c["id"] for c in comments if by_us(c) and os.environ["MARKER"] in c["body"]), ""))' <<<"$found")
   if [ -n "$id" ]; then
     gh api --silent --method PATCH "repos/$GITHUB_REPOSITORY/issues/comments/$id" --field "body=@$folder/comment.md"
   else

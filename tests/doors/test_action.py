@@ -85,9 +85,9 @@ def test_a_missing_file_is_status_2_with_the_error_in_the_comment(folder):
 GH = """#!/usr/bin/env python
 import json, os, sys
 arguments = sys.argv[1:]
-if arguments[:2] == ["api", "user"]:
+if arguments[:2] == ["api", "graphql"]:
     print(os.environ["LOGIN"])
-    sys.exit(not os.environ["LOGIN"])
+    sys.exit()
 if "--paginate" in arguments:
     sys.stdout.write(open(os.environ["COMMENTS"], encoding="utf-8").read())
 else:
@@ -100,7 +100,7 @@ BOT = "github-actions[bot]"
 @pytest.mark.parametrize(
     ("comments", "login", "written"),
     [
-        ([], "", ["POST", "repos/owner/model/issues/5/comments"]),
+        ([], BOT, ["POST", "repos/owner/model/issues/5/comments"]),
         # The last comment of the bot is another one's, and a person quotes ours.
         (
             [
@@ -109,11 +109,12 @@ BOT = "github-actions[bot]"
                 (3, BOT, "a\n<!-- trueodds: r -->"),
                 (4, BOT, "coverage"),
             ],
-            "",
+            BOT,
             ["PATCH", "repos/owner/model/issues/comments/3"],
         ),
-        ([(3, BOT, "<!-- trueodds: other -->")], "", ["POST", "repos/owner/model/issues/5/comments"]),
-        ([(2, "ann", "<!-- trueodds: r -->")], "", ["POST", "repos/owner/model/issues/5/comments"]),
+        ([(3, BOT, "<!-- trueodds: other -->")], BOT, ["POST", "repos/owner/model/issues/5/comments"]),
+        ([(2, "ann", "<!-- trueodds: r -->")], BOT, ["POST", "repos/owner/model/issues/5/comments"]),
+        ([(2, "an-app[bot]", "<!-- trueodds: r -->")], "an-app", ["PATCH", "repos/owner/model/issues/comments/2"]),
         ([(2, "ann", "<!-- trueodds: r -->")], "ann", ["PATCH", "repos/owner/model/issues/comments/2"]),
     ],
 )
@@ -148,11 +149,12 @@ def test_arrays_that_may_be_empty_are_expanded_as_bash_3_needs_it():
 def test_two_uses_of_the_action_in_a_run_can_have_different_artifacts():
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     (upload,) = [step for step in action["runs"]["steps"] if "upload-artifact" in step.get("uses", "")]
-    assert upload["with"]["name"] == upload["with"]["path"] == "${{ inputs.name }}"
+    assert upload["with"]["name"] == "${{ inputs.name }}"
+    assert upload["with"]["path"] == "${{ runner.temp }}/trueodds/${{ inputs.name }}"  # no folder of the checkout
     for step in action["runs"]["steps"]:
         if "pull_request.sh" in step.get("run", ""):
-            assert step["env"]["NAME"] == "${{ inputs.name }}"
-            assert step["run"].endswith(' "$NAME"')
+            assert step["env"]["FOLDER"] == upload["with"]["path"]
+            assert step["run"].endswith(' "$FOLDER"')
 
 
 def test_the_action_calls_the_script_with_inputs_in_the_environment_only():

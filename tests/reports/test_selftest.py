@@ -94,10 +94,12 @@ def test_a_value_that_is_off_by_twice_its_tolerance_fails(position: int) -> None
 
 
 def test_a_missing_or_undefined_number_is_a_deviation() -> None:
-    assert largest_deviation([1.0], [1.0, 2.0], 1e-9, 0.0) == (np.inf, "1 numbers", "2")
+    assert largest_deviation([1.0], [1.0, 2.0], 1e-9, 0.0) == (np.inf, "1 number", "2")
     assert largest_deviation([], [], 1e-9, 0.0)[0] == np.inf
     assert largest_deviation([float("nan")], [1.0], 1e-9, 0.0) == (np.inf, "nan", "1")
     assert largest_deviation([2.0], [2.0], 0.0, 0.0) == (0, "2", "2")
+    # A statistic without a p-value, in both of two results.
+    assert largest_deviation([1.0 + 1e-13, float("nan")], [1.0, float("nan")], 1e-9, 0.0)[0] < 1
 
 
 def test_the_number_that_deviates_most_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,15 +58,20 @@ def largest_deviation(
 ) -> tuple[float, str, str]:
     """Return the largest deviation as a multiple of what is tolerated, and the two numbers that deviate so much.
 
-    A missing or undefined number deviates infinitely. Of several numbers, the text of the first says which one it is.
+    A missing number deviates infinitely, and so does an undefined one, unless both are undefined. Of several numbers,
+    the text of the first says which one it is.
 
     >>> largest_deviation([1.0, 2.5], [1.0, 2.0], rtol=0.0, atol=0.25)
     (2.0, 'number 2 of 2, 2.5', '2')
     """
     if len(values) != len(expected) or not expected:
-        return math.inf, f"{len(values)} numbers", f"{len(expected)}"
+        return math.inf, f"{len(values)} {'number' if len(values) == 1 else 'numbers'}", f"{len(expected)}"
     deviations = [
-        0.0 if value == target else abs(value - target) / (atol + rtol * abs(target)) if rtol or atol else math.inf
+        0.0
+        if value == target or (math.isnan(value) and math.isnan(target))
+        else abs(value - target) / (atol + rtol * abs(target))
+        if rtol or atol
+        else math.inf
         for value, target in zip(values, expected, strict=True)
     ]
     deviations = [math.inf if math.isnan(deviation) else deviation for deviation in deviations]

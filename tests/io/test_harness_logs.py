@@ -170,9 +170,16 @@ def test_an_option_of_helm_without_a_score_is_a_coded_error_with_its_number(chan
         to.read_answers(tmp_path / "scenario_state.json", choices="choices")
 
 
-def test_a_question_of_helm_that_lacks_an_option_is_a_coded_error(tmp_path):
-    write_helm(tmp_path / "scenario_state.json", [helm_state(7, "", -1.0, reference_index=j) for j in (0, 2)])
-    with pytest.raises(InputError, match=r"TO303.*id7.*3 options, of which \[0, 2\] are scored"):
+@pytest.mark.parametrize(
+    ("scored", "reason"),
+    [
+        ((0, 2), r"3 options, of which \[0, 2\] are scored"),
+        ((0, 0, 1, 2), r"options that are scored twice: \[0, 0, 1, 2\]"),
+    ],
+)
+def test_a_question_of_helm_whose_options_are_not_scored_once_each_is_a_coded_error(scored, reason, tmp_path):
+    write_helm(tmp_path / "scenario_state.json", [helm_state(7, "", -1.0, reference_index=j) for j in scored])
+    with pytest.raises(InputError, match=rf"TO303.*id7.*{reason}.*all entries of its question"):
         to.read_answers(tmp_path / "scenario_state.json", choices="choices")
 
 

@@ -294,7 +294,10 @@ def predict_folds(
     if len(np.unique(np.concatenate(tested))) < sum(map(len, tested)):
         fix = "Use a splitter whose test folds do not overlap, such as StratifiedKFold."
         raise InputError("TO205", "A row is tested in several folds.", f"{len(tested)} folds", fix)
-    if len({tuple(getattr(model, "classes_", ())) for model in models}) > 1:  # none of a fit that failed
+    if failed := [fold for fold, model in enumerate(models) if not hasattr(model, "classes_")]:
+        fix = "Call cross_validate(…, error_score='raise') to see why."
+        raise InputError("TO205", "The fit of a fold failed.", f"no classes_ in fold {failed[0]}", fix)
+    if len({tuple(model.classes_) for model in models}) > 1:
         fix = "Use a splitter that keeps every class in every fold, such as StratifiedKFold."
         raise InputError("TO205", "The classifiers of the folds have different classes.", "", fix)
     weight = None if sample_weight is None else as_array(sample_weight, "sample_weight")

@@ -71,7 +71,7 @@ def _located(place: str) -> Iterator[None]:
         yield
     except (LookupError, TypeError, AttributeError) as problem:
         reason = f"no {problem}" if isinstance(problem, KeyError) else str(problem)
-        fix = "Correct or remove the entry, or let the harness write the log again."
+        fix = "Correct the entry, remove it and all entries of its question, or let the harness write the log again."
         raise InputError(
             "TO303", "An entry of the log is not as the harness writes it.", f"{place}: {reason}", fix
         ) from None
@@ -128,8 +128,11 @@ def _helm_answers(states: list[dict[str, Any]]) -> list[dict[str, Any]]:
             scored.sort(key=lambda option: option[0])
             state = scored[0][2]
             references = state["instance"]["references"]
-            if [index for index, _, _ in scored] != list(range(len(references))):
-                raise LookupError(f"{len(references)} options, of which {[index for index, _, _ in scored]} are scored")
+            indices = [index for index, _, _ in scored]
+            if len(set(indices)) < len(indices):
+                raise LookupError(f"options that are scored twice: {indices}")
+            if indices != list(range(len(references))):
+                raise LookupError(f"{len(references)} options, of which {indices} are scored")
             answers.append(
                 _helm_identity(state)
                 | {

@@ -169,7 +169,7 @@ def _labels_of_columns(y: Array, k: int) -> list[Any] | None:
     if k == 2 and observed == [-1]:
         return [-1, 1]
     if y.dtype.kind not in "USb" and 0 < len(observed) < k and observed[0] > 0:
-        got = f"{len(observed)} labels for {k} columns, the smallest {observed[0]}"
+        got = f"{k} columns and the labels {', '.join(map(str, observed[:5]))}{', …' * (len(observed) > 5)}"
         fix = f"Pass labels=range({k}) if labels count from 0, else the sorted labels of all columns."
         raise InputError("TO105", "Some classes have no row, so the labels of the columns are unknown.", got, fix)
     return None

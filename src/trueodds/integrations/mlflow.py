@@ -109,7 +109,8 @@ def _read_predictions(dataset: Any, model: Any, classes: Any) -> Predictions:
         else:
             P = model.predict(data)
     P = np.asarray(P.tolist() if hasattr(P, "tolist") else P)
-    if not np.issubdtype(P.dtype, np.floating) or (P.ndim == 1 and (np.round(P) == P).all()):
+    is_one_column = P.size == len(P) > 0
+    if not np.issubdtype(P.dtype, np.floating) or (is_one_column and (np.round(P) == P).all()):
         fix = 'Log the model with pyfunc_predict_fn="predict_proba", or name a column of probabilities as predictions=.'
         raise InputError("TO353", "The model returns labels instead of probabilities.", describe(P), fix)
     return Predictions(np.asarray(dataset.labels_data), P, classes=None if classes is None else list(classes))

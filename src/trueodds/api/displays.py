@@ -242,8 +242,8 @@ class Display:
         ------
         InputError
             TO107 if `X` or `y` has other rows, TO202 if `cv_results` lacks the classifiers or the indices, TO205 if a
-            row is tested in several folds, a fold tests none, or the classifiers have different classes, and as for
-            `draw`.
+            row is tested in several folds, a fold tests none, its fit failed, or the classifiers have different
+            classes, and as for `draw`.
 
         Notes
         -----

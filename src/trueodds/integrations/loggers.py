@@ -26,8 +26,8 @@ def result_scalars(results: Mapping[str, Any]) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Such as `ece`, `ece_low`, `ece_high` and `ece_noise_floor`. Numbers that are undefined are left out, and
-        infinite ones are not.
+        Such as `ece`, `ece_low`, `ece_high` and `ece_noise_floor`. Undefined numbers are left out; infinite
+        ones are kept.
 
     Raises
     ------

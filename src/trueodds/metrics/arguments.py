@@ -66,10 +66,9 @@ def evaluate_metric(
     Raises
     ------
     InputError
-        TO101 to TO114 for invalid arrays, and TO105 if `pos_label` is not a label or the labels of the
-        columns are unknown, TO106 if it is missing, TO113 if
-        `labels` are not sorted; TO203 for an invalid value; TO205 for `labels` with one probability per row, or
-        `pos_label` with more than two classes. It is a ValueError.
+        TO101 to TO114 for invalid arrays, and TO105 if `pos_label` is not a label or the labels of the columns are
+        unknown, TO106 if `pos_label` is missing, TO113 if `labels` are not sorted; TO203 for an invalid value; TO205
+        for `labels` with one probability per row, or `pos_label` with more than two classes. It is a ValueError.
     """
     from trueodds.api.measure import measure  # which takes a second to import
 

@@ -91,6 +91,7 @@ def main(folder: Path) -> Path:
         environment["PYTHONPATH"] = str(package)  # its sources are those whose hash the code has to match
         # The same code in the same order in each build: numba numbers its functions, and iterates over sets of strings.
         environment |= {"PYTHONHASHSEED": "0", "TRUEODDS_THREADS": "1"}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"  # bytecode is not part of the package, and contains times
         subprocess.run([sys.executable, "-c", WORKLOAD], check=True, cwd=name, env=os.environ | environment)
         (code / "target.json").write_text(
             json.dumps({"machine": platform.machine(), "features": FEATURES}), encoding="utf-8"

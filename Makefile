@@ -27,7 +27,8 @@ test test-oldest check other-processor: export OPENBLAS_NUM_THREADS = 1
 test test-oldest check other-processor: export OMP_NUM_THREADS = 1
 
 # The slow tests, such as most simulations, the quick forms of studies, and layouts of figures, run with SLOW=1 or ENGINES=1.
-SELECTED := $(if $(SLOW)$(ENGINES),,-m "not slow")
+# So do further parameters of tests that have more than eight.
+SELECTED := $(if $(SLOW)$(ENGINES),,-m "not slow and not further")
 
 # ASCII=1 runs the tests in a locale without UTF-8, like many on Windows, where a file that is opened without naming its
 # encoding is an error. Processes that tests start do not print this warning, because other libraries cause it.
@@ -64,7 +65,7 @@ check: $(VENV)/.test ## lint, types, and the basic tests, in less than a minute
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports
 	$(BIN)/mypy --num-workers 2
-	$(BIN)/python -m pytest -n 2 -m "not slow" $(patsubst %,tests/test_%.py,$(FAST)) tests/core tests/lenses tests/binning tests/api $(ARGS)
+	$(BIN)/python -m pytest -n 2 $(SELECTED) $(patsubst %,tests/test_%.py,$(FAST)) tests/core tests/lenses tests/binning tests/api $(ARGS)
 
 # What sums and compares floats. Plain Python needs no second run: it has no code for a processor.
 NUMERICAL := core kernels data lenses binning tallies estimators resampling hypotests calibrators

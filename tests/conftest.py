@@ -21,7 +21,14 @@ hypothesis.settings.load_profile("house")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before test files are imported, note whether slow tests run."""
-    slow_parameters.slow_tests_run = config.getoption("markexpr") != "not slow"
+    slow_parameters.slow_tests_run = not config.getoption("markexpr").startswith("not slow")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is marked
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all but a few parameters of each test."""
+    for item in slow_parameters.beyond_a_few(items):
+        item.add_marker("further")
 
 
 @pytest.hookimpl(wrapper=True)

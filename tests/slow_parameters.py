@@ -1,7 +1,9 @@
 """Mark some parameters of a test as slow, and try fewer examples of a law where slow tests are left out."""
 
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -16,13 +18,14 @@ def slow_except(values: Iterable[Any], quick: Collection[Any]) -> list[Any]:
     return [value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
-def slow_but_every(step: int, values: Iterable[Any], *, names: int = 1) -> list[Any]:
-    """The values as parameters of a test that takes so many names, all but every `step`-th with the marker `slow`."""
-    marks = [pytest.mark.slow]
-    return [
-        value if i % step == 0 else pytest.param(*(value if names > 1 else [value]), marks=marks)
-        for i, value in enumerate(values)
-    ]
+def beyond_a_few(items: Iterable[pytest.Item], few: int = 8) -> Iterator[pytest.Item]:
+    """Yield all but `few` parameters of each test; those that are left are scattered, and always the same."""
+    parameters: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow") is None:
+            parameters[item.nodeid.partition("[")[0]].append(item)
+    for same_test in parameters.values():
+        yield from sorted(same_test, key=lambda item: crc32(item.nodeid.encode()))[few:]
 
 
 def law_examples() -> settings:

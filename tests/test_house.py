@@ -445,6 +445,7 @@ def test_no_two_classes_share_a_name() -> None:
 NOT_INSTALLED = ("torch", "trueodds.torch", "torchmetrics", "lightning", "transformers", "keras", "dask", "pyspark")
 
 
+@pytest.mark.slow
 def test_no_test_needs_a_library_that_may_be_absent_before_it_is_looked_for() -> None:
     """A module that imports one of them at its top calls pytest.importorskip before, or no test of it can run."""
     found = []

@@ -77,6 +77,7 @@ def test_a_verdict_keeps_its_schema(k: int, lens: str) -> None:
     valid(to.test(predictions(k), "consistency", lens=lens, resamples=19).to_dict(), "verdict")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"effect": 0.1}, {"width": 0.1}], ids=str)
 def test_a_plan_keeps_its_schema(options: dict[str, float]) -> None:
     settings = {} if "width" in options else {"simulations": 20}

@@ -247,6 +247,7 @@ def search_index(site: dict[str, Any], sources: dict[str, str]) -> dict[str, Any
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "right"),
     [

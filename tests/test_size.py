@@ -8,6 +8,7 @@ import pytest
 from tests.size import LIMITS, sizes
 
 
+@pytest.mark.slow
 def test_the_package_is_not_larger_than_its_limits_which_are_lowered_with_the_numbers():
     numbers = sizes()
     assert {name: number for name, number in numbers.items() if number > LIMITS[name]} == {}

@@ -60,6 +60,7 @@ def test_a_group_has_the_error_of_its_own_rows():
     assert groups.overall.value == pytest.approx(to.measure(preds, "rmsce", bins=10, interval=None).value)
 
 
+@pytest.mark.slow
 def test_adult_is_off_for_men_and_undecided_for_its_small_groups():
     table, people = reference.data("adult_rf_predictions.parquet"), reference.data("adult_features.parquet")
     test = np.array(people["split"].to_pylist()) == "test"
@@ -253,6 +254,7 @@ def test_a_small_group_is_never_fine():
     assert small in groups.undecided
 
 
+@pytest.mark.slow
 def test_groups_that_were_not_examined_are_listed_and_noted():
     values = np.repeat(np.arange(60), 3)
     p, y, _ = calibrated(5, len(values))
@@ -629,6 +631,7 @@ def test_the_worst_group_of_a_signed_error_is_the_farthest_from_zero() -> None:
     assert "can start at 0" not in groups.describe()
 
 
+@pytest.mark.slow
 def test_groups_of_rare_events_within_the_margin_are_noted() -> None:
     # Both groups are calibrated; half of their event rates, 4 and 40 %, is .02 and .2, and the margin .05.
     site = np.repeat(["common", "rare"], 5000)

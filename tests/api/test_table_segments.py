@@ -77,6 +77,7 @@ def test_the_pvalues_are_adjusted_by_holms_method_for_all_cells(table: ResultTab
     assert [cell.model for cell in judged if cell.status == "miscalibrated"] == ["sharp", "sharp"]
 
 
+@pytest.mark.slow
 def test_by_default_enough_draws_are_made_that_one_cell_can_be_significant() -> None:
     # 40 models in two segments are 80 cells: with 999 draws the smallest adjusted p-value would be 80/1000 = 0.08.
     y, models, _ = data(120)

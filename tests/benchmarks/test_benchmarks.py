@@ -147,6 +147,7 @@ def test_labels_are_drawn_from_the_predictions() -> None:
     assert np.abs(observed - expected).max() < 5 * np.sqrt(0.1 / 20_000)
 
 
+@pytest.mark.slow
 def test_every_tool_has_only_tasks_of_the_jobs() -> None:
     assert set(TOOLS) >= {TRUEODDS, ARRAY_COPY}
     tasks = {job.task for job in jobs.JOBS}
@@ -170,6 +171,7 @@ def test_a_comparison_on_few_rows_runs_from_end_to_end(tmp_path: Path) -> None:
     assert (tmp_path / "speed.svg").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_the_page_has_a_column_for_each_processor_and_keeps_what_is_not_run_again(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     on_intel = make_results(took(TRUEODDS, [0.002]), took("peer", [0.010]))

@@ -53,6 +53,7 @@ def codes(result):
     return [note.code for note in result.notes]
 
 
+@pytest.mark.slow
 def test_a_model_overconfident_by_two_gets_a_temperature_near_two():
     P, y = draw_predictions(3000, 4, 2.0, 0)
     result = fit(AutoSpec(), Predictions(y, P))
@@ -239,6 +240,7 @@ def test_results_of_few_clusters_depend_little_on_the_seed(monkeypatch):
     assert variance <= 3.2 / 5 * variance_of_gains()
 
 
+@pytest.mark.slow
 def test_a_rare_or_absent_class_keeps_its_column():
     P, y = draw_predictions(300, 5, 2.0, 3)
     result = fit(AutoSpec(), Predictions(np.minimum(y, 3), P))
@@ -256,6 +258,7 @@ def test_copied_clusters_do_not_pass_for_evidence():
     assert not fit(AutoSpec(), preds).report.confirmed
 
 
+@pytest.mark.slow
 def test_rows_without_weight_do_not_matter():
     P, y = draw_predictions(400, 3, 2.0, 4)
     w = np.ones(400)
@@ -264,6 +267,7 @@ def test_rows_without_weight_do_not_matter():
     assert AutoSpec().fit_with_report(P, one_hot(y, 3), w)[0].to_dict() == some.to_dict()
 
 
+@pytest.mark.slow
 def test_votes_and_confidence_are_calibrated_too():
     P, y = draw_predictions(600, 3, 2.0, 5)
     votes = np.array([np.random.default_rng(i).multinomial(7, p) for i, p in enumerate(powers(P, 0.5))])
@@ -273,6 +277,7 @@ def test_votes_and_confidence_are_calibrated_too():
     assert result.classes == ("wrong", "correct")
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_and_another_another_split():
     P, y = draw_predictions(300, 3, 1.4, 6)
     one, two, other = (AutoSpec(rng=seed).fit_with_report(P, one_hot(y, 3), np.ones(300))[1] for seed in (1, 1, 2))

@@ -132,6 +132,7 @@ def test_separated_rows_get_held_shares_and_say_so():
     assert "curve" not in separation_note().text
 
 
+@pytest.mark.slow
 def test_a_million_separated_rows_still_have_a_tame_fit():
     # Two scores: 1/(N₀ + 2) at one, (N₁ + 1)/(N₁ + 2) at the other, exactly.
     X, y = intercept_and_score(np.repeat([-1.0, 1.0], 500_000)), np.repeat([0.0, 1.0], 500_000)

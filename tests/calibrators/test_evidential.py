@@ -157,6 +157,7 @@ def test_many_scores_in_groups_are_as_good_as_one_by_one(monkeypatch):
         assert one == pytest.approx(other, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_on_log_p_it_nearly_includes_the_identity_and_on_p_it_does_not():
     P, y = draw_predictions(20_000, 4, 1.0, 5)
     on_logs, on_p = fit_map(P, y), fit_map(P, y, on="probabilities")

@@ -108,6 +108,7 @@ def test_shares_as_outcomes_find_the_map_that_made_them():
     assert (m.tau, m.gamma) == (pytest.approx(-0.7, abs=1e-8), pytest.approx(1.8, abs=1e-8))
 
 
+@pytest.mark.slow
 def test_the_likelihood_ratio_keeps_its_size():
     # Calibrated labels: of 400 tests at 5 % the rejections are Binomial(400, .05); inside its 99.9 % range.
     rng = np.random.default_rng(0)

@@ -128,6 +128,7 @@ def test_no_slope_is_left(penalty, k):
     assert slope_left(m, P, Y, w, penalty) <= 1e-8
 
 
+@pytest.mark.slow
 def test_many_classes_go_without_curvature():
     # 520 classes have 1,038 parameters: more than are solved for by Newton's method.
     P = np.random.default_rng(0).dirichlet(np.full(520, 0.3), 2000)

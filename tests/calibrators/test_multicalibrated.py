@@ -48,6 +48,7 @@ def test_rare_large_values_have_edges_of_their_own():
     assert (edges > 100).sum() > 20
 
 
+@pytest.mark.slow
 def test_a_feature_that_groups_do_not_show_is_corrected_in_new_rows():
     preds, features = draw(4000)
     fitted = to.fit(preds, "multicalibrated", features=features)
@@ -67,6 +68,7 @@ def test_calibrated_rows_are_left_to_the_overall_shift():
     assert abs(logit(fitted.predict_proba([0.3])[0, 1]) - logit(0.3)) < 0.2
 
 
+@pytest.mark.slow
 def test_confirmed_shifts_of_groups_start_the_boosting():
     rng = np.random.default_rng(2)
     log_odds, site = rng.normal(-1, 1, 4000), rng.choice(list("abcd"), 4000)
@@ -89,6 +91,7 @@ def test_missing_numbers_and_unknown_categories_have_a_bin():
     assert q[1:] == pytest.approx(0.4, abs=0.08)
 
 
+@pytest.mark.slow
 def test_a_saved_calibrator_finds_features_by_name(tmp_path):
     preds, features = draw(2000)
     fitted = to.fit(preds, "multicalibrated", features=features)
@@ -103,6 +106,7 @@ def test_a_saved_calibrator_finds_features_by_name(tmp_path):
         loaded.predict_proba(preds, features={"x": ["high"] * 2000})
 
 
+@pytest.mark.slow
 def test_group_columns_can_be_named_as_features():
     preds, features = draw(2000)
     both = to.Predictions(preds.y, preds.p, group={**preds.group, **features})
@@ -160,6 +164,7 @@ def test_a_tree_with_a_leaf_too_many_is_refused():
         MulticalibratedMap(GroupShiftMap(0.0, ()), (), (tree,)).check_saved(2)
 
 
+@pytest.mark.slow
 def test_the_scikit_learn_estimator_takes_features():
     preds, features = draw(2000)
     estimator = Multicalibrated().fit(preds.p, preds.y, group=preds.group, features=features)

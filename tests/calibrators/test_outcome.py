@@ -94,6 +94,7 @@ def test_a_confirmed_gain_of_uncertain_size_says_first_what_is_established():
     )
 
 
+@pytest.mark.slow
 def test_without_other_evidence_no_number_of_rows_is_extrapolated_from_noise():
     for seed in range(40):
         P, y = draw_predictions(300, 3, 1.0, [21, seed])

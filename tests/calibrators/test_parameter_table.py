@@ -250,6 +250,7 @@ def test_weights_and_clusters_by_hand():
     assert sandwich.effective_units == pytest.approx(2)
 
 
+@pytest.mark.slow
 def test_weights_are_no_numbers_of_rows_unless_declared():
     # Of 200 calibrated sets with weights of 1 and 10, taken as 1 and 10 rows, four in five would be rejected.
     rng, rejected = np.random.default_rng(8), 0

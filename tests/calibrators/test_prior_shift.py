@@ -240,6 +240,7 @@ def test_the_target_rows_are_not_saved():
     ]
 
 
+@pytest.mark.slow
 def test_weighted_source_rows_tell_the_error_on_the_target():
     # A model that is not calibrated, 200,000 labelled source rows and as many unlabelled target rows.
     rng = np.random.default_rng(8)

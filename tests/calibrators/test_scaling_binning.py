@@ -66,6 +66,7 @@ def test_only_so_many_values_are_predicted_and_they_increase():
     assert (np.diff(q) >= 0).all()
 
 
+@pytest.mark.slow
 def test_its_values_vary_less_than_outcome_rates_do():
     # 200 samples of a truth that is a sigmoid: the ratio of variances of two equally noisy values, each from 200, is
     # below 1.55 in 99.9 % (F with 199 and 199 degrees of freedom).

@@ -13,7 +13,6 @@ from onnx.reference import ReferenceEvaluator
 
 import trueodds as to
 from tests.calibrators.rows import FORMULA_SETTINGS, REQUIRED_SETTINGS, draw_predictions
-from tests.slow_parameters import slow_but_every
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.fitting import fit
@@ -52,7 +51,7 @@ def run_sql(calibrator: FittedCalibrator, P: np.ndarray) -> np.ndarray:
     return duckdb.sql(f"SELECT {columns} FROM frame").df().to_numpy()
 
 
-@pytest.mark.parametrize(("name", "k", "settings"), slow_but_every(3, CASES, names=3))
+@pytest.mark.parametrize(("name", "k", "settings"), CASES)
 def test_all_texts_give_the_probabilities_of_the_map(name, k, settings, tmp_path):
     P, y = draw_predictions(400, k, 1.7, 1)
     calibrator = fit(CALIBRATORS.make(name, settings), Predictions(y, P))
@@ -92,6 +91,7 @@ def test_a_map_of_logits_takes_a_column_of_logits():
     assert q.to_numpy() == pytest.approx(calibrator.predict_proba(z, logits=True)[:, 1], abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["auto", "isotonic"])
 def test_the_share_of_the_uniform_distribution_that_auto_adds_is_in_the_text(name):
     P, y = draw_predictions(1500, 3, 2.0, 1)

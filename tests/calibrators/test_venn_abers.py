@@ -80,6 +80,7 @@ def test_every_end_is_the_fit_with_the_row_added(seed):
     assert high == pytest.approx([refitted(p, y, w, s, 1.0) for s in at], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_one_of_the_two_ends_is_calibrated_whatever_the_model():
     # Vovk & Petej's theorem: E(y − p_y) = 0 exactly, where p_y is the end of the outcome itself, for calibration sets
     # of any size. 2,000 sets of 20 rows and one test row each: the mean has a standard error below .5/√2000 = .011.

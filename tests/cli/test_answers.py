@@ -104,6 +104,7 @@ def test_the_threshold_of_a_target_risk_is_printed_and_written(run: Run, exam: P
     assert "no threshold has a risk ≤ 0.35" in run("answers", exam, *HOW, "--max-risk", 0.35, "--question", "q").stdout
 
 
+@pytest.mark.slow
 def test_rows_of_one_question_widen_every_interval(run: Run, exam: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five rows of a question are right or wrong together: intervals are √5 = 2.24 times as wide."""
     set_resamples(monkeypatch, 2000)

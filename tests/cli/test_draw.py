@@ -81,6 +81,7 @@ def test_a_layer_is_left_out_of_the_picture(workdir):
     assert "TO203" in ran("draw", "after.csv", "--without", "clouds", "--out", "b.svg").output
 
 
+@pytest.mark.slow
 def test_title_size_and_resolution_are_options(workdir):
     from matplotlib.image import imread
 

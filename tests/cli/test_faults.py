@@ -193,6 +193,7 @@ def test_a_limit_of_memory_below_the_buffers_of_openblas_is_an_error_before_the_
     assert (done.exit_code, labelled(done.stderr)["code"]) == (2, "TO605")
 
 
+@pytest.mark.slow
 def test_a_failed_gate_is_exit_code_1_of_the_process(overconfident: str) -> None:
     ran = process("audit", overconfident, "--resamples", 99, "--fail-on", "reject", "--json", "-")
     out, err = ran.communicate(timeout=300)

@@ -480,6 +480,7 @@ def test_gates_of_every_command_decide_the_exit_code(
         assert f"gate {'failed' if code else 'passed'}: {name}" in done.stderr
 
 
+@pytest.mark.slow
 def test_gates_of_answers(run: Run, folder: Path) -> None:
     records = folder / "records.jsonl"
     lines = [f'{{"c": {0.5 + i / 50}, "ok": {"true" if i % 4 else "false"}}}' for i in range(20)]

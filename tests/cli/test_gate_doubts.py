@@ -94,6 +94,7 @@ def test_columns_of_votes_cannot_be_the_predictions(run: Run, folder: Path) -> N
     assert (done.exit_code, labelled(done.stderr)["code"]) == (2, "TO313")
 
 
+@pytest.mark.slow
 def test_doubts_about_the_rows_follow_a_gate_that_passed_only(run: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     p = rng.beta(2, 3, 300)

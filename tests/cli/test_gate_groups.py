@@ -166,6 +166,7 @@ def test_the_smallest_of_66_cells_fails_the_gates(run: Run, cells: str) -> None:
     assert named.exit_code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", slow_except(["exact", "tally"], ["exact"]))
 def test_the_newest_of_53_weeks_fail_the_gates_of_an_audit(run: Run, folder: Path, mode: str) -> None:
     # 200 rows per week and 60 in the newest two, in which 2.5 times as many events occur as predicted.
@@ -240,6 +241,7 @@ def test_a_group_that_exists_and_was_not_examined_is_named_as_such(run: Run, cal
     assert run(command, calm_cells, *CELLS, "--resamples", 999, *gates).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_group_without_weight_does_not_pass_a_gate(run: Run, rare: str, folder: Path) -> None:
     frame = pd.read_csv(rare)
     frame.assign(weight=(frame["day"] != 1).astype(int)).to_csv(folder / "w.csv", index=False)

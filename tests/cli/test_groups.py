@@ -96,6 +96,7 @@ def test_a_tally_has_no_crossings_and_no_command_of_groups(run: Run, people: str
     assert "TN166" in run("audit", part, "--resamples", 99).stdout
 
 
+@pytest.mark.slow
 def test_crossings_take_an_order_and_may_precede_the_file(run: Run, folder: Path) -> None:
     rng = np.random.default_rng(2)
     columns = {name: rng.integers(0, 2, 400) for name in "abc"}

@@ -356,6 +356,7 @@ def choosing(folder: Path, *, alike: bool = True) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_names_that_every_question_lists_are_the_classes(run: Run, folder: Path) -> None:
     words = ["--logprobs", "z", "--answer", "y", "--choices", "doc.names"]
     file, out = choosing(folder), folder / "p.csv"

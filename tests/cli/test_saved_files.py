@@ -169,6 +169,7 @@ def test_a_file_of_another_kind_is_named(run: Run, first: Path, folder: Path) ->
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_rows_that_a_merged_tally_contains_are_not_counted_again(run: Run, first: Path, folder: Path) -> None:
     # Days 0, 1 and 2: day 0 is merged, and given again; and the same files are tallied one by one and together.
     files = [first, animals(folder / "second.csv", NAMES, 2), animals(folder / "third.csv", NAMES, 3)]

@@ -46,6 +46,7 @@ def run(*words: str) -> int:
     return ended.value.code
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_the_record_of_rows_in_a_file_is_a_page_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = rows(tmp_path / "mine.csv"), tmp_path / "new" / "record"

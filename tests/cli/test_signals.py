@@ -50,6 +50,7 @@ def test_an_interrupt_at_any_time_is_130_without_a_traceback(
     assert (process.returncode, err.strip()) == (130, "stopped")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", slow_except([signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM]))
 def test_a_request_to_end_is_the_code_of_its_signal(overconfident: str, number: signal.Signals) -> None:
     words = [*MODULE, "audit", overconfident, "--resamples", "2000000"]

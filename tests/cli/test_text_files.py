@@ -181,6 +181,7 @@ def test_names_as_tidymodels_and_knime_write_them_are_read(run: Run, folder: Pat
     assert "matched by position" not in applied.stdout
 
 
+@pytest.mark.slow
 def test_answers_are_read_from_a_table_with_semicolons(run: Run, folder: Path) -> None:
     rows = "\n".join(f"{str(p).replace('.', ',')};{'pass' if y else 'fail'}" for y, p in zip(Y, P, strict=True))
     (folder / "a.csv").write_text(f"c;ok\n{rows}\n", encoding="utf-8")

@@ -84,6 +84,7 @@ PYTHON_ONLY = (
 )
 
 
+@pytest.mark.slow
 def test_the_arguments_in_the_texts_of_errors_and_notes_are_marked() -> None:
     package = Path(trueodds.__file__).parent
     options = "|".join(_OPTION_OF_ARGUMENT)

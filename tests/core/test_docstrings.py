@@ -7,6 +7,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+import pytest
+
 from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.settings import Settings
 from trueodds.core.signatures import checks_arguments
@@ -157,6 +159,7 @@ def test_a_reference_to_an_unknown_entry_remains() -> None:
     assert insert_shared_parameters(lost).__doc__ == docstring
 
 
+@pytest.mark.slow
 def test_without_docstrings_the_classes_are_made_all_the_same() -> None:
     code = "from trueodds.estimators import ESTIMATORS; print(ESTIMATORS.load('mce').name)"
     done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, encoding="utf-8")

@@ -234,6 +234,7 @@ def test_text_names_with_shifted_labels_are_noted_too():
     assert to.read(frame, classes=[1, 2, 3, 4]).collect().y.tolist() == (y - 1).tolist()
 
 
+@pytest.mark.slow
 def test_every_verb_notes_a_class_that_is_never_observed():
     y, P = shifted()
     preds = to.Predictions(y, P, group=np.arange(len(y)) % 2)

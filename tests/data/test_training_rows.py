@@ -99,6 +99,7 @@ def test_no_error_where_many_are_expected_is_noted_however_close_confidence_and_
     assert len(training_row_notes(confidences)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, 1.0])
 def test_the_rows_of_a_boosted_tree_are_noted_and_fresh_rows_are_not(weight):
     ensemble = pytest.importorskip("sklearn.ensemble")
@@ -115,6 +116,7 @@ def test_the_rows_of_a_boosted_tree_are_noted_and_fresh_rows_are_not(weight):
     assert training_row_notes(to.Predictions(y[500:], model.predict_proba(X[500:]))) == []
 
 
+@pytest.mark.slow
 def test_a_complete_fit_is_noted_and_fresh_rows_are_not():
     ensemble = pytest.importorskip("sklearn.ensemble")
     from sklearn.datasets import make_classification
@@ -154,6 +156,7 @@ def test_a_calibrator_recognizes_the_rows_that_it_was_fitted_to(method, tmp_path
     assert "The calibrator was fitted to these rows" in to.audit(own, resamples=99).verdict["sentence"]
 
 
+@pytest.mark.slow
 def test_groups_that_are_formed_by_the_outcome_are_noted():
     y, z = logistic_rows()
     rng = np.random.default_rng(0)

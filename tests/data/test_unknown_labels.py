@@ -141,6 +141,7 @@ def test_intervals_and_noise_floors_have_the_size_of_the_known_rows() -> None:
         assert noise_floor == pytest.approx(alone, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_level_of_a_test_is_kept_where_labels_are_unknown() -> None:
     # 200 calibrated data sets: the number rejected at 10 % is Binomial(200, .1), whose 99.9 % range is 8 to 35.
     n_rejected = 0

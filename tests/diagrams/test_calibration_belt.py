@@ -163,6 +163,7 @@ def test_an_overconfident_model_is_reported_as_such():
     assert diagram.default_title() == "Does confidence match accuracy?"
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_is_accused_no_more_often_than_the_level_says():
     # The belt leaves the diagonal only where the test rejects, so in at most 5 % of calibrated data sets: of 100 they
     # are at most Binomial(100, .05), 13 or fewer in all but 1 in 1,000 cases.

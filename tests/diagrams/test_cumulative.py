@@ -86,6 +86,7 @@ def test_errors_and_p_values_are_those_of_the_tests():
         assert panels[p][0] == pytest.approx(result.pvalue, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_calibrated_residuals_stay_in_the_band_as_often_as_the_level_says():
     # Of 1,000 calibrated data sets those beyond a 90 % band are Binomial(1000, .1): 70 to 132 in 99.9 % of cases. The
     # path is evaluated at its steps only, so its maximum is about .58 √.2 fewer steps: at n = 800 some .4 % of sets
@@ -270,6 +271,7 @@ def test_the_smallest_data_can_be_drawn(p, y):
     diagram.draw()
 
 
+@pytest.mark.slow
 def test_the_finding_on_real_data_is_correct():
     dataset = reference.data("plambda_cifar10_vgg16.npz")
     preds = to.Predictions(dataset["labels"], dataset["probs"])

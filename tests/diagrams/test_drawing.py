@@ -251,6 +251,7 @@ def _painted_texts(figure):
             yield text
 
 
+@pytest.mark.slow
 def test_pyplot_and_the_users_style_stay_as_they_were():
     import matplotlib.pyplot as plt
 
@@ -298,6 +299,7 @@ def test_the_frame_is_what_is_installed(monkeypatch):
     np.testing.assert_array_equal(diagram.frame()["deviation"], diagram.table["deviation"])
 
 
+@pytest.mark.slow
 def test_the_svg_is_the_same_for_the_same_numbers_and_its_ids_are_not_those_of_another():
     first, repeated, other = (Reliability()([view(seed)]).svg() for seed in (0, 0, 1))
     assert first == repeated
@@ -385,6 +387,7 @@ def test_a_grid_in_given_axes_takes_fewer_columns_before_it_gives_up():
     assert len({round(box.x0, 6) for box in panels}) == 2
 
 
+@pytest.mark.slow
 def test_what_a_grid_ranks_by_is_stated_in_its_own_words():
     figure = Figure(figsize=(9, 9))
     ax = figure.add_axes((0, 0, 1, 1))

@@ -19,7 +19,6 @@ from tests.data.refused import refused
 from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.monitored import monitored
 from tests.diagrams.test_drawing import _words, classwise, marks, softer, view
-from tests.slow_parameters import slow_but_every
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams._style.marks import LEGEND_SIZE
 from trueodds.diagrams._style.styling import MUTED_COLOR
@@ -395,7 +394,7 @@ def test_in_axes_that_are_given_nothing_meets_a_neighbor(case, views):
                 )
 
 
-@pytest.mark.parametrize("case", slow_but_every(3, CASES), ids=case_name)
+@pytest.mark.parametrize("case", CASES, ids=case_name)
 def test_the_svg_stands_alone(case):
     text = drawn(case, views=2 if case in GRIDS else 1).svg()
     root = ElementTree.fromstring(text)

@@ -109,6 +109,7 @@ def test_a_grid_is_saved_for_a_paper_with_the_same_bytes(grid: DiagramGrid, tmp_
     grid.save(tmp_path / "slide.png", style="slide", title="Two models")
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_the_picture_and_the_notes(grid: DiagramGrid) -> None:
     html = grid._repr_html_()
     assert "data:image/svg+xml;base64," in html
@@ -177,6 +178,7 @@ def test_a_grid_for_a_column_of_a_paper_wraps_to_its_width(models: dict[str, to.
     assert page_height < page_width
 
 
+@pytest.mark.slow
 def test_versions_of_models_have_a_row_per_model(models: dict[str, to.Predictions]) -> None:
     before_after = {name: {"before": models[name], "after": models["a"]} for name in models}
     grid = to.draw(before_after, ["corp"], resamples=99)

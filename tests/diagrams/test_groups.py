@@ -97,6 +97,7 @@ def test_of_several_columns_the_names_include_the_column():
     assert diagram.axis_labels() == ("ECE", "")
 
 
+@pytest.mark.slow
 def test_many_groups_make_the_figure_higher_and_long_names_differ_where_they_are_cut():
     few, many = (to.draw(data(k, names=[f"Department of Internal Medicine, ward {i}" for i in range(k)]), "groups",
                          resamples=99) for k in (3, 40))  # fmt: skip

@@ -68,6 +68,7 @@ def test_a_quiet_monitor_has_no_alarm_and_a_reset_is_marked(monitor: to.Monitor)
     assert "reset" in labels(reset.draw())
 
 
+@pytest.mark.slow
 def test_every_size_can_be_saved(monitor: to.Monitor, tmp_path: Path) -> None:
     diagram = monitor.draw()
     for style in (None, "paper", "slide"):

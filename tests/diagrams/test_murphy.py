@@ -168,6 +168,7 @@ def test_ten_million_rows_of_a_tally_are_drawn_by_cells():
     assert len(diagram.table["view"]) < 1500
 
 
+@pytest.mark.slow
 def test_a_band_holds_the_true_cost_as_often_as_it_says():
     # Truth: p uniform and calibrated, S = 2θ∫_θ^1(1−p)dp + 2(1−θ)∫_0^θ p dp = θ(1−θ) at every θ.
     hits, sets = 0, 200

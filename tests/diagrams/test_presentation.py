@@ -132,6 +132,7 @@ def test_a_title_is_no_formula_and_may_be_of_any_length():
         assert figure.axes[0].get_window_extent().height > 10
 
 
+@pytest.mark.slow
 def test_a_title_holds_wherever_the_diagram_goes():
     diagram = to.draw(softer(3), title="Mine", figsize=(5, 4), dpi=50, bins=5)
     assert 'aria-label="Mine ' in diagram.svg()

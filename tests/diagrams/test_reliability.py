@@ -159,6 +159,7 @@ def test_the_largest_error_comes_first():
     assert diagram.panels["finding"][1].startswith("Class good (ECE\u00a00.0000).")
 
 
+@pytest.mark.slow
 def test_what_is_left_out_of_the_picture_is_noted_and_stays_in_the_table():
     views = [View([0.1 + c / 100], [0], name=f"class:{c}") for c in range(20)]
     for diagram in (Reliability()(views), ConfidenceHistogram()(views)):

@@ -103,6 +103,7 @@ def test_axis_labels_have_the_type_size_of_the_style(
     assert min(sizes) > 0.7 * points
 
 
+@pytest.mark.slow
 def test_lines_reach_the_edge_of_a_reduced_page(tmp_path: Path) -> None:
     # The figure is drawn 8 inches wide and reduced to 6.8: lines were once clipped where the reduced page ends.
     to.draw(softer(3), "cumulative", lens="confidence").save(tmp_path / "f.pdf", style="paper", width="page")
@@ -162,6 +163,7 @@ def test_a_slide_is_landscape_and_has_its_title_and_its_legend_beside_the_axes(n
     assert figure.axes[0].get_window_extent().height > 0.6 * figure.bbox.height
 
 
+@pytest.mark.slow
 def test_half_a_slide_is_not_higher_than_a_slide(diagram: Diagram, tmp_path: Path) -> None:
     diagram.save(tmp_path / "f.pdf", style="slide", width="column")
     assert page_size(tmp_path / "f.pdf")[1] <= 5.5 + 1e-6
@@ -178,6 +180,7 @@ def test_a_pdf_embeds_truetype_fonts(diagram: Diagram, tmp_path: Path) -> None:
     assert re.search(r"^BT$", commands, re.MULTILINE)  # text, not outlines
 
 
+@pytest.mark.slow
 def test_marks_are_vectors_and_only_huge_collections_are_images(
     diagram: Diagram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +228,7 @@ def test_every_diagram_can_be_saved_for_a_paper(name: str, tmp_path: Path) -> No
     assert 1.5 < height <= 1.5 * 3.3 + 1e-6
 
 
+@pytest.mark.slow
 def test_several_views_are_saved_for_a_paper(tmp_path: Path) -> None:
     to.draw(softer(6), "reliability", lens="classwise").save(tmp_path / "f.pdf", style="paper", width="page")
     assert page_size(tmp_path / "f.pdf")[0] == pytest.approx(6.8)

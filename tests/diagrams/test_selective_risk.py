@@ -64,6 +64,7 @@ def test_numbers_are_those_of_the_curve_whatever_kind_the_predictions_are():
         assert diagram.settings["n_queries"] == preds.n
 
 
+@pytest.mark.slow
 def test_a_question_with_several_rows_makes_the_band_as_wide_as_one_row_would():
     """Each row five times over, told as clusters: the widths of single rows, √5 times those of copies."""
     preds = answers(300)
@@ -80,6 +81,7 @@ def test_a_question_with_several_rows_makes_the_band_as_wide_as_one_row_would():
     assert width(clustered) / width(copies) == pytest.approx(np.sqrt(5), rel=0.2)
 
 
+@pytest.mark.slow
 def test_the_finding_says_whether_the_order_has_sense():
     rng = np.random.default_rng(0)
     assert "better than random order" in to.draw(answers(), "selective_risk").finding
@@ -201,6 +203,7 @@ def test_the_finding_has_the_risk_at_half_of_the_axis_not_of_the_answers():
     assert "25.0 % over all predictions; 60 of 100 cases" in finding(preds, n_queries=100)  # the curve ends at 40 %
 
 
+@pytest.mark.slow
 def test_abstentions_that_are_not_counted_are_stated():
     rows = [{"c": 0.6 + i % 4 / 10, "correct": i % 3 > 0, "skip": i < 20} for i in range(100)]
     answers_read = to.read_answers(rows, confidence="c", abstained="skip")

@@ -314,6 +314,7 @@ def test_a_p_value_of_the_level_itself_is_off():
     assert diagram.panels["n_miscalibrated"].tolist() == [1]
 
 
+@pytest.mark.slow
 def test_the_name_of_a_run_may_be_long_and_have_lines():
     preds = digits()["1"]
     models = {f"{run}/{epoch}": preds for run in (200 * "x", "$a$\n_b") for epoch in (1, 2)}

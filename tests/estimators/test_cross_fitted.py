@@ -227,6 +227,7 @@ def test_cells_of_many_rows_are_refused() -> None:
         CrossFitted().value(view)
 
 
+@pytest.mark.slow
 def test_measuring_loads_no_scikit_learn() -> None:
     code = (
         "import sys, trueodds as to; p = [.1, .4, .6, .9] * 5; y = [0, 0, 1, 1] * 5;[to.measure(to.Predictions(y, p),"

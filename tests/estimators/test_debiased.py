@@ -155,6 +155,7 @@ def expectation(estimator: DebiasedL2, p: Array, truth: Array, w: Array | None =
     return total
 
 
+@pytest.mark.slow
 def test_the_square_of_pairs_is_unbiased_and_the_other_forms_are_biased_as_documented() -> None:
     # In bin (0, .5] the truth is .1 above what is said, in (.5, 1] .2 below; 4 of 10 rows are in the first. Pairs:
     # E = .4 · .01 + .6 · .04 = .028 exactly, though predictions vary. DPE shrinks by 3/4 and 5/6. Kumar takes off
@@ -394,6 +395,7 @@ def test_a_vector_per_row_is_refused() -> None:
             estimator.cell_statistic(joint)
 
 
+@pytest.mark.slow
 def test_draws_of_many_rows_read_off_bins_are_those_of_single_rows(monkeypatch):
     # 50,000 rows in 76 bins: the square's noise floor from sums of bins agrees with that from pairs of rows to 1 %
     rng = np.random.default_rng(0)

@@ -225,6 +225,7 @@ def test_one_row_has_no_neighbor() -> None:
         assert estimate.to_dict()["value"] is None
 
 
+@pytest.mark.slow
 def test_of_many_rows_a_sample_that_does_not_depend_on_their_order_is_compared() -> None:
     rng = np.random.default_rng(0)
     p = rng.integers(1, 1000, 5200) / 1000  # ties
@@ -266,6 +267,7 @@ def test_a_calibrated_model_scores_what_its_noise_floor_says() -> None:
     assert abs(np.mean(gaps)) < 4 / math.sqrt(25)
 
 
+@pytest.mark.slow
 def test_the_whole_answer() -> None:
     rng = np.random.default_rng(0)
     P = rng.dirichlet([1, 1, 1], 150)

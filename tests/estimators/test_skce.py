@@ -115,6 +115,7 @@ def test_table_1_whose_error_only_whole_vectors_show(key: str, kernel: str) -> N
         assert named.value(View(one.p, one.y, one.w)) == pytest.approx(0.0, abs=1e-30)
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 @pytest.mark.parametrize("net", ["densenet121", "resnet18", "inception_v3", "vgg16_bn"])
 def test_four_real_nets(net: str) -> None:

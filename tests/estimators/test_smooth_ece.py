@@ -197,6 +197,7 @@ def test_draws_of_many_scores_pool_neighbors_only() -> None:
 # Chance
 
 
+@pytest.mark.slow
 def test_the_mean_of_a_calibrated_model_at_a_fixed_bandwidth() -> None:
     # r(t) is a sum of n independent terms of variance p(1 − p) K(t, p)² / n², nearly normal, so E|r(t)| is
     # sqrt(2/π) sd(t) up to a share (excess kurtosis)/24 < 1/n_eff/24, n_eff = n σ 2 √π ≈ 350: 1e-4. The mean of 200
@@ -263,6 +264,7 @@ def test_a_bandwidth_that_is_none_is_refused(bandwidth: Any) -> None:
         SmoothError(bandwidth)
 
 
+@pytest.mark.slow
 def test_the_answer_has_interval_floor_and_bandwidth() -> None:
     rng = np.random.default_rng(13)
     p = rng.random(400)

@@ -251,6 +251,7 @@ def test_equal_settings_are_equal() -> None:
     assert hash(UtilityError([[0, 1], [1, 0]])) == hash(UtilityError(((0.0, 1.0), (1.0, 0.0))))
 
 
+@pytest.mark.slow
 def test_edge_data_give_numbers() -> None:
     assert UtilityError().value(View([0.7], [1])) == pytest.approx(0.3)
     many = np.random.default_rng(14).dirichlet(np.full(1000, 0.05), 30)

@@ -80,6 +80,7 @@ def test_clusters_flip_whole_residuals_and_keep_their_level():
     assert "clusters" in verdict(clustered).null
 
 
+@pytest.mark.slow
 def test_with_votes_one_vote_per_row_is_drawn():
     # crowds differ between items of equal score, each calibrated in the mean: Multinomial(m, p) redraws would
     # reject almost always; one vote per row keeps 5 % (200 sets, at most 22 with 99.9 %)
@@ -121,6 +122,7 @@ def test_one_class_far_off_is_not_averaged_away_in_the_family():
     assert verdict(Predictions(y, P), ["confidence", "classwise"]).pvalue <= 0.01
 
 
+@pytest.mark.slow
 def test_labels_of_a_multilabel_row_may_depend_on_each_other():
     # three copies of one label per row: each label is calibrated, and the family is Holm's.
     # 200 sets at 5 %: at most 22 with 99.9 %

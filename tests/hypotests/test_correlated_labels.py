@@ -94,6 +94,7 @@ def test_drawn_votes_have_the_mean_and_the_variance_of_correlated_votes() -> Non
         assert abs(second_moments.mean() - variance) < 4 * standard_error
 
 
+@pytest.mark.slow
 def test_statistics_of_rows_and_of_bins_use_the_same_distribution_of_votes_and_labels() -> None:
     for preds, lens in ((rare_votes(3), "positive"), (clustered_labels(3), "class:0")):
         binned = Estimand.from_predictions(BinnedError(Uniform(1)), as_lens(lens), preds)

@@ -160,6 +160,7 @@ def test_the_range_sees_overconfidence_that_the_maximum_sees_less():
     assert to.test(preds, "ecce").parts["strongest"]["from"] < 0.6
 
 
+@pytest.mark.slow
 def test_a_tally_gives_nearly_the_same():
     rng = np.random.default_rng(5)
     p = rng.random(5000)

@@ -56,6 +56,7 @@ def test_cells_of_equal_rows_are_the_rows():
     assert test.evaluate(cells).statistic == pytest.approx(test.evaluate(rows).statistic, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_normal_law_says_how_far_it_is_off():
     # the null law on few bins is a sum of few χ²: 6 to 8 % measured at 5 %.
     # 1,000 sets at 8 % stay below 109 with 99.9 %, at 5 % above 29.

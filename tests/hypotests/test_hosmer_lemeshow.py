@@ -79,6 +79,7 @@ def test_by_hand_with_weights():
     assert pearson.parts == {"group 1": pytest.approx({"n": 2, "predicted": 0.5, "expected": 2.0, "observed": 3.0})}
 
 
+@pytest.mark.slow
 def test_size_with_g_degrees_of_freedom_and_why_not_g_minus_two():
     # The fault of most texts: g − 2 on predictions that were not fitted on these rows rejects 10 to 18 %.
     # Rejections at 5 % over 600 data sets are Binomial(600, .05): inside 14..49 with 99.9 %.

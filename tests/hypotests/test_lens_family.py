@@ -47,6 +47,7 @@ def test_the_printed_line_names_each_lens_with_its_p_value():
     assert f"lenses {texts}" in verdict.describe()
 
 
+@pytest.mark.slow
 def test_the_default_test_detects_a_rotation_that_leaves_the_confidence_nearly_calibrated():
     verdicts = [to.test(rotated(seed)) for seed in range(5)]
     assert max(verdict.pvalue for verdict in verdicts) <= 0.002

@@ -302,6 +302,7 @@ def test_so_few_draws_that_nothing_can_be_rejected_are_noted():
     assert "TN209" in {note.code for note in to.test(three, lens="classwise", resamples=19).notes}
 
 
+@pytest.mark.slow
 def test_borderline_p_values_have_more_draws_of_labels_but_not_of_rows():
     # At least 18 events of 20 with p = .7 have probability .035.
     y, p = [1] * 18 + [0] * 2, [0.7] * 20

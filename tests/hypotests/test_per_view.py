@@ -53,6 +53,7 @@ def test_the_joint_family_of_redraws_keeps_its_level():
     assert rate_is_at_level((verdict.pvalue <= 0.05 for verdict in verdicts), 0.05, excluded=0.15)
 
 
+@pytest.mark.slow
 def test_clusters_need_redraws_and_flip_whole_residuals():
     # 100 clusters of 5 equal labels. 200 sets: Binomial(200, .08) stays at or below 29 with 99.9 %, as flips are
     # approximate (6 % measured).

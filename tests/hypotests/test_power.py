@@ -202,6 +202,7 @@ def test_a_width_is_that_of_intervals_on_new_rows():
     assert plan.limits.high > 0.0294
 
 
+@pytest.mark.slow
 def test_the_root_law_alone_would_be_wrong_for_an_error_near_its_floor():
     preds = binary(500)
     plan = to.power(preds, width=0.06)
@@ -248,6 +249,7 @@ def test_every_lens_of_classes_can_be_planned_for(lens):
     assert 0 <= plan.power <= 1
 
 
+@pytest.mark.slow
 def test_independent_labels_bare_confidence_and_votes_can_be_planned_for():
     rng = np.random.default_rng(0)
     P = rng.random((200, 3))
@@ -304,6 +306,7 @@ def test_a_curve_that_never_reaches_the_level_is_followed_to_its_end():
     assert find_root(lambda x: x / 100, 1.0, 5.0, 20.0, **arguments) == (20.0, 0.2)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_plan_and_progress_ends_at_1():
     shares: list[float] = []
     a = to.power(binary(), n=100, simulations=40, rng=3, progress=lambda share, step: shares.append(share))

@@ -177,6 +177,7 @@ def test_size_under_the_null() -> None:
     assert 1 <= rejected <= 21
 
 
+@pytest.mark.slow
 def test_the_bootstrap_and_blocks_keep_their_level_with_many_rows() -> None:
     # Rejections at 5 % over 100 data sets are about Binomial(100, .05): at most 13 in 99.9 %.
     for settings in ({"null": "bootstrap", "resamples": 99}, {"null": "block", "block_size": 5}):

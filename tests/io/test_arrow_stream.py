@@ -23,6 +23,7 @@ def reader(rows: Any) -> Any:
     return pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=40))
 
 
+@pytest.mark.slow
 def test_every_verb_reads_a_stream_as_it_reads_the_table() -> None:
     rows = table()
     assert to.measure(reader(rows), "ece") == to.measure(rows, "ece")

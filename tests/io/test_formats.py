@@ -180,6 +180,7 @@ def test_floats_in_a_csv_file_after_a_block_of_whole_numbers_are_exact(tmp_path:
     assert read(tmp_path / "a.csv", batch_rows=10).collect().p.tolist() == [float(value) for value in values]
 
 
+@pytest.mark.slow
 def test_reading_imports_no_pandas(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"a.{kind}", columns()) for kind in FILES]
     script = (

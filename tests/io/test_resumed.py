@@ -120,6 +120,7 @@ def test_rows_that_were_edited_in_a_state_are_not_believed(tmp_path: Path, rows:
         resume_tally(opened(pattern), Tally.from_predictions, state, {})
 
 
+@pytest.mark.slow
 def test_no_byte_of_a_state_can_be_changed_unseen(tmp_path: Path) -> None:
     pattern, state = stopped(tmp_path)
     content, draw = state.read_bytes(), np.random.default_rng(0)

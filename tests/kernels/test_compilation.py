@@ -64,6 +64,7 @@ def call(package: Path, cache: str, largest_file: int = -1, n_warnings: int = 0,
     return int(value), int(hits)
 
 
+@pytest.mark.slow
 def test_kernels_are_compiled_in_a_locale_whose_encoding_is_not_utf8(package):
     text = "# σ ≤ 1\n" + KERNEL.format("inner", 1)
     (package / "inner.py").write_text(text, encoding="utf-8")

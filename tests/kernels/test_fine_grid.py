@@ -42,6 +42,7 @@ def put(x, exact):
     return cell_index.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_edges_and_their_neighbors_lie_where_comparing_puts_them(dtype):
     x = neighborhood(dtype)

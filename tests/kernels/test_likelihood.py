@@ -277,6 +277,7 @@ def by_loop(x, events, nonevents, knots, f, curvature):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 40, 40_000])
 def test_the_sums_are_those_of_a_loop(n):
     rng = np.random.default_rng(n)

@@ -154,6 +154,7 @@ def test_sums_equal_a_plain_loop(k, weighted, layout):
     np.testing.assert_allclose(sums, counted(by_loops(P, 2, 6), w, tables, 5), rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_clusters_equal_a_plain_loop(dtype):
     P, tables, cluster, w = table(7, 3, dtype), slots(7, 3, 4), np.arange(7) // 2, np.arange(7) / 4

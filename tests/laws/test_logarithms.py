@@ -96,6 +96,7 @@ def test_a_test_does_not_depend_on_which_of_two_classes_comes_first(name, settin
     assert not [note for note in one.notes if note.code == "TN215"]
 
 
+@pytest.mark.slow
 def test_outcomes_whose_logits_underflow_are_improbable_and_not_impossible():
     y, z = overflowing()
     preds = Predictions.from_logits(y, z)
@@ -243,6 +244,7 @@ def test_outcomes_whose_probability_no_float_can_hold_are_noted():
         assert [note.code for note in verdict.notes if note.code == "TN215"]
 
 
+@pytest.mark.slow
 def test_likelihood_ratios_of_random_logits_reach_the_maximum():
     rng = np.random.default_rng(8)
     for _ in range(40):

@@ -116,6 +116,7 @@ def test_what_a_view_keeps_does_not_keep_the_view(lens):
         gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical"])
 def test_an_estimate_and_a_test_free_their_views_without_the_collector(lens):
     y, P = rows()

@@ -146,6 +146,7 @@ def test_no_alternative_has_a_mean_factor_above_one_within_the_margin(p: float, 
         assert ((1 - truth) * factors[0] + truth * factors[1]).max() <= 1 + 1e-12
 
 
+@pytest.mark.slow
 def test_the_sums_of_parts_add_up() -> None:
     rng = np.random.default_rng(7)
     p = rng.beta(2, 5, 40_000)

@@ -121,6 +121,7 @@ def test_merges_that_would_count_rows_twice_are_refused(table: dict[str, Any]) -
         unset[0] + unset[1]
 
 
+@pytest.mark.slow
 def test_a_saved_monitor_continues_as_if_it_had_not_been_saved(table: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "monitor.json"
     continued = monitor(group="region", shock_sd=0.02)

@@ -29,6 +29,7 @@ def test_the_same_rows_of_two_moments_are_refused_although_labels_came_meanwhile
         monitor(before, p, day, ids=ids) + monitor(y, p, day, as_of="2026-01-20", ids=ids)
 
 
+@pytest.mark.slow
 def test_a_common_row_in_a_thousand_is_found_by_ids():
     # Five cohorts of 40,000 rows, of which 2 % are common: each row of the sample of 64 of a cohort is common with a
     # probability of .02, and none of 5 · 64 rows with .98^320 = .002.

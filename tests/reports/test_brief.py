@@ -100,6 +100,7 @@ def test_the_brief_report_says_why_no_recalibration_was_attempted() -> None:
     assert text.endswith("Recalibration not attempted (a tally keeps no rows)")
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_the_audit_with_notes_and_picture_and_leaves_the_page_alone() -> None:
     rng = np.random.default_rng(3)
     p = rng.random(300)

@@ -22,6 +22,7 @@ def contradictions_in(seeds):
     return {seed: problems for seed, problems in found.items() if problems}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reduced_candidates")
 @pytest.mark.parametrize("first", range(0, WORLDS, 5))
 def test_nothing_in_an_audit_contradicts_anything_else_in_it(first):

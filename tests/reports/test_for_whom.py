@@ -43,6 +43,7 @@ def crossed():
 # Values
 
 
+@pytest.mark.slow
 def test_the_audit_says_of_groups_what_by_group_says():
     preds = simulated(wrong=0.7)
     document, alone = audit(preds, crossings=2).to_dict(), by_group(preds, crossings=2).to_dict()
@@ -113,6 +114,7 @@ def test_family_and_groups_each_keep_their_level():
     assert single > binom.ppf(0.999, 60, 0.05)
 
 
+@pytest.mark.slow
 def test_subgroups_count_in_the_family_and_not_in_the_correction_of_lenses():
     preds = simulated(wrong=0.7)
     document = audit(preds, crossings=True, resamples=199).to_dict()
@@ -156,6 +158,7 @@ def test_small_groups_are_undecided_and_large_ones_within():
     assert {group["status"] for group in strict["groups"]} == {"undecided"}
 
 
+@pytest.mark.slow
 def test_a_tally_keeps_its_groups_without_gaps_and_says_so():
     preds = simulated(wrong=0.7)
     exact, tallied = audit(preds, resamples=199).to_dict(), audit(to.tally(preds), resamples=199).to_dict()
@@ -193,6 +196,7 @@ def test_labels_that_do_not_exclude_each_other_are_corrected_by_holm():
     valid(document, "audit")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "extra", [{"cluster": np.arange(600) // 3}, {"weight": np.arange(600) % 3}], ids=["cluster", "weight"]
 )
@@ -204,6 +208,7 @@ def test_clusters_and_weights_keep_the_schema(extra):
 # Showing
 
 
+@pytest.mark.slow
 def test_text_page_and_json_show_the_same_groups(crossed):
     document, text = crossed.to_dict(), str(crossed)
     html = render_html(document).replace("\u00a0", " ")
@@ -263,6 +268,7 @@ def test_without_groups_there_is_no_table_of_them():
     assert group_tables.group_table(typed(document)).rows == group_tables.group_gap_table(typed(document)).rows == ()
 
 
+@pytest.mark.slow
 def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:
     rng = np.random.default_rng(1)
     x, ward = rng.normal(0, 1.2, 1500), np.array(["A", "B", "C"])[rng.integers(0, 3, 1500)]
@@ -283,6 +289,7 @@ def _confident_answers(excess: dict[str, float], n: int = 3000) -> to.Prediction
     return to.Predictions.from_confidence(p, correct, group={"subject": subject})
 
 
+@pytest.mark.slow
 def test_no_worst_group_is_named_if_the_errors_of_the_groups_do_not_differ_significantly() -> None:
     report = audit(_confident_answers(dict.fromkeys(("physics", "law", "art", "biology", "math"), 0.2)), resamples=99)
     document = report.to_dict()
@@ -295,6 +302,7 @@ def test_no_worst_group_is_named_if_the_errors_of_the_groups_do_not_differ_signi
     assert remark == "errors do not differ significantly between groups; none undecided"
 
 
+@pytest.mark.slow
 def test_the_named_worst_group_is_one_whose_error_is_significantly_larger() -> None:
     report = audit(_confident_answers({"law": 0.35, "art": 0.2}), resamples=199)
     assert "worst group: subject=law (" in report.verdict["details"]

@@ -59,6 +59,7 @@ def test_a_slope_that_contradicts_the_mean_confidence_is_stated_in_the_same_sent
     assert len(report.verdict["sentence"]) <= MAX_HEADLINE_LENGTH
 
 
+@pytest.mark.slow
 def test_the_headline_has_one_sentence_and_one_on_the_recalibration() -> None:
     rng = np.random.default_rng(1)
     for slope, shift, mean in ((0.5, 0.0, 0.0), (1.0, 1.0, -3.0), (1.0, 0.0, 0.0)):
@@ -129,6 +130,7 @@ def test_a_threshold_of_one_half_is_not_mentioned_for_rare_events() -> None:
     assert describe_changed_classes(changes, replace(rare, event_rate=0.4), only_relevant=True) != ""
 
 
+@pytest.mark.slow
 def test_the_methods_state_the_null_distribution_of_clusters_and_every_standard_measure() -> None:
     independent = to.audit(simulated(1.0, 0.0, 0.0, n=400), resamples=99).to_dict()
     clustered = to.audit(simulated(1.0, 0.0, 0.0, n=400, cluster=np.arange(400) // 8), resamples=99).to_dict()

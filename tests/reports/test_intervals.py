@@ -98,6 +98,7 @@ def test_the_table_of_errors_points_to_the_note_on_a_changed_interval() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "clusters", "weights"])
 def test_intervals_and_noise_floors_of_an_audit_are_those_of_measure(kind: str) -> None:
     # The Brier score of the same rows had [0.1284, 0.1528] in the audit and [0.1291, 0.1526] from measure.

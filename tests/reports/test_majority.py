@@ -20,6 +20,7 @@ def people(preds: to.Predictions) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_the_expected_error_in_the_table_is_that_of_drawn_votes() -> None:
     # Of 2,001 votes at 60 % the majority is certain: the error is .4, and the log loss −ln .6.
     votes = np.random.default_rng(0).multinomial(2001, [0.6, 0.4], size=50)
@@ -44,6 +45,7 @@ def test_without_vote_counts_nothing_is_expected_of_the_majority() -> None:
     assert majority["ece"]["noise_floor"] is majority["log_loss"]["noise_floor"] is majority["ece_if_right"] is None
 
 
+@pytest.mark.slow
 def test_the_limit_of_a_row_is_called_pointwise() -> None:
     rng = np.random.default_rng(2)
     P = rng.dirichlet([1, 1, 1], 60)
@@ -54,6 +56,7 @@ def test_the_limit_of_a_row_is_called_pointwise() -> None:
     assert "critical value" not in render_text(document)
 
 
+@pytest.mark.slow
 def test_vote_share_and_accuracy_have_names_of_their_own() -> None:
     # The first class is predicted in both rows: 8 of 10 votes and 4 of 10, and the majority in one of two rows.
     votes = to.Predictions([[8, 2], [4, 6]] * 20, [[0.7, 0.3], [0.6, 0.4]] * 20)

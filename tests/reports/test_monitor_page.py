@@ -27,6 +27,7 @@ def report() -> MonitorReport:
     return monitor.report()
 
 
+@pytest.mark.slow
 def test_the_page_has_every_part_of_the_report(report: MonitorReport, tmp_path: Path) -> None:
     path = tmp_path / "monitor.html"
     page = report.to_html(path)
@@ -57,6 +58,7 @@ def test_a_page_before_any_judgment_says_so() -> None:
     assert "Nothing judged yet" in to.Monitor().report().to_html()
 
 
+@pytest.mark.slow
 def test_the_page_of_several_classes_names_the_one_that_it_is_about() -> None:
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 4000)

@@ -229,6 +229,7 @@ def test_ten_classes_make_less_than_a_megabyte() -> None:
     assert len(page.render_html(example(), PICTURES).encode()) < 200_000  # pictures are at most 300 kB each
 
 
+@pytest.mark.slow
 def test_people_come_first_where_there_are_votes() -> None:
     rng = np.random.default_rng(1)
     P = rng.dirichlet(np.ones(3), 60)

@@ -256,6 +256,7 @@ def test_a_thousand_classes_make_less_than_one_and_a_half_megabytes() -> None:
     assert len(html.encode()) <= 1_500_000
 
 
+@pytest.mark.slow
 def test_ten_classes_make_less_than_six_hundred_kilobytes() -> None:
     rng = np.random.default_rng(1)
     P = rng.dirichlet(np.full(10, 0.4), 900)

@@ -230,6 +230,7 @@ def test_a_row_without_weight_is_not_listed() -> None:
     assert "TN162" in notes
 
 
+@pytest.mark.slow
 def test_copies_of_a_row_are_listed_once() -> None:
     Q, votes = crowd(n=30)
     preds = Predictions(votes, sharpened(Q), weight=np.full(30, 3))
@@ -249,6 +250,7 @@ def test_rows_of_equal_shares_but_other_numbers_of_votes_are_no_copies() -> None
     assert sorted((row["row"], row["votes"]) for row in people["rows"]["listed"]) == [(0, 10), (2, 100), (3, 10)]
 
 
+@pytest.mark.slow
 def test_a_smaller_alpha_gets_as_many_draws_as_it_needs() -> None:
     Q, votes = crowd(n=4000, k=10, votes=5)
     furthest_rows, _ = select_furthest_rows(Predictions(votes, Q), 0.004, np.random.default_rng(0))
@@ -259,6 +261,7 @@ def test_a_smaller_alpha_gets_as_many_draws_as_it_needs() -> None:
 # In words, in JSON and on the page
 
 
+@pytest.mark.slow
 def test_the_section_keeps_its_schema(audited: dict[str, Any]) -> None:
     valid(audited, "audit")
     P = np.linspace(0.1, 0.9, 40)
@@ -270,12 +273,14 @@ def test_the_section_keeps_its_schema(audited: dict[str, Any]) -> None:
     assert "infinite" in terminal.render_text(document)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_section() -> None:
     Q, votes = crowd(n=60)
     once, second = (section(Predictions(votes, Q))[0] for _ in range(2))
     assert json.dumps(once) == json.dumps(second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("power", "phrase"), [(3, "more confident than the annotators"), (0.3, "less confident than the annotators")]
 )
@@ -291,6 +296,7 @@ def test_it_says_whether_the_model_is_more_confident_than_annotators(power: floa
     assert phrase in remark
 
 
+@pytest.mark.slow
 def test_it_does_not_say_so_of_a_model_that_is_right() -> None:
     Q, votes = crowd()
     people = AuditPeople.from_dict(section(Predictions(votes, Q))[0])
@@ -396,6 +402,7 @@ def test_votes_of_the_wrong_width_are_refused(tmp_path: Path) -> None:
     assert (ran.exit_code, "TO313" in ran.stderr, "3 and 2" in ran.stderr) == (2, True, True)
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_section(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     file = written(tmp_path, rng.multinomial(9, [0.6, 0.4], size=60))

@@ -42,12 +42,14 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     assert float(fix["map_text"].removeprefix("T = ").split(",")[0]) == pytest.approx(2.0, abs=0.25)
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_is_left_alone(calibrated):
     assert calibrated.verdict["state"] == "no evidence"
     assert "No recalibration improves the held-out log loss significantly." in calibrated.verdict["sentence"]
     assert "95 % confidence interval of the expected calibration error 0 to 0.0" in calibrated.verdict["details"]
 
 
+@pytest.mark.slow
 def test_underconfidence_has_its_own_word():
     assert to.audit(simulated(temperature=0.5), resamples=99).verdict["state"] == "underconfident"
 
@@ -95,6 +97,7 @@ def test_the_family_holds_its_level():
     assert rejected <= 10
 
 
+@pytest.mark.slow
 def test_groups_are_audited_and_belong_to_the_family():
     rng = np.random.default_rng(1)
     preds = simulated(2000, 3, temperature=1.0, seed=1)
@@ -109,6 +112,7 @@ def test_groups_are_audited_and_belong_to_the_family():
     assert groups["B"]["error"] == to.measure(alone, "ece", interval=None).value
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reduced_candidates")
 def test_votes_clusters_weights_and_other_kinds_are_audited():
     rng = np.random.default_rng(2)
@@ -131,6 +135,7 @@ def test_votes_clusters_weights_and_other_kinds_are_audited():
         assert "<html" in report.to_html()
 
 
+@pytest.mark.slow
 def test_a_tally_is_audited_without_a_fix_and_says_so():
     preds = simulated(4000, temperature=2.0, group={"site": np.repeat(["A", "B"], 2000)})
     report = to.audit(to.tally(preds), resamples=199)
@@ -182,6 +187,7 @@ def test_the_sentence_names_the_group_that_is_off():
     assert worst["event_rate"] == pytest.approx(y[site == "A"].mean())
 
 
+@pytest.mark.slow
 def test_calibration_on_average_is_stated_before_where_it_fails():
     rng = np.random.default_rng(1)
     p = rng.uniform(0.2, 0.8, 3000)  # what is wrong is even around ½, so that level and slope are right
@@ -196,6 +202,7 @@ def test_calibration_on_average_is_stated_before_where_it_fails():
     assert re.search(example, document["verdict"]["details"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reduced_candidates")
 def test_two_classes_are_too_extreme_though_they_are_a_little_too_low_on_average():
     # Twice as far on the scale of log odds, and a little too low on average: what is wrong is that it is too extreme.
@@ -261,6 +268,7 @@ def test_one_row_and_one_class_are_answered_too():
         assert str(report)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_audit():
     preds = simulated(200)
     assert to.audit(preds, resamples=39).to_dict() == to.audit(preds, resamples=39).to_dict()
@@ -351,6 +359,7 @@ def test_a_weighted_tally_with_a_grid_is_audited_without_the_whole_vector():
     assert "TN210" in [note["code"] for note in document["notes"]]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reduced_candidates")
 def test_groups_of_voted_rows_are_tested_by_the_null_of_the_family():
     rng = np.random.default_rng(11)

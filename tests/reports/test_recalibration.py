@@ -52,6 +52,7 @@ def test_calibrated_data_get_no_number_of_rows_that_is_extrapolated_from_noise(s
     assert "TN543" not in {note.code for note in report.notes}
 
 
+@pytest.mark.slow
 def test_an_unconfirmed_gain_beside_a_rejection_says_how_many_rows_it_needs() -> None:
     # Two groups are wrong in opposite directions: calibration is rejected, and one map for all rows gains little.
     for seed in range(20):
@@ -74,6 +75,7 @@ def test_the_lower_limit_of_the_gain_states_its_confidence() -> None:
     ).rows
 
 
+@pytest.mark.slow
 def test_percentages_of_the_log_loss_have_the_same_digits_everywhere() -> None:
     report = to.audit(drawn(1500, 2.0, 2), resamples=99)
     fix = report.to_dict()["recalibration"]

@@ -29,6 +29,7 @@ def confidences():
     return to.Predictions.from_confidence(confidence, (rng.random(200) < confidence).astype(int))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "preds",
     [

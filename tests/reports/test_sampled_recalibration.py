@@ -28,6 +28,7 @@ def texts(audit: Any) -> tuple[str, str, str]:
     return note, " ".join(str(audit).split()), describe_methods(typed(report)).text
 
 
+@pytest.mark.slow
 def test_a_map_that_is_fitted_to_a_sample_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reservoir, "MAX_PROBS", 3 * 2000)
     note, text, methods = texts(to.audit(overconfident(6000), mode="tally", resamples=99))
@@ -39,6 +40,7 @@ def test_a_map_that_is_fitted_to_a_sample_is_said_to_be(monkeypatch: pytest.Monk
     assert "all rows" not in note + methods
 
 
+@pytest.mark.slow
 def test_a_map_that_is_fitted_to_all_rows_is_said_to_be() -> None:
     note, text, methods = texts(to.audit(overconfident(2000), resamples=99))
     assert ", was fitted to 2,000 rows and mixed" in note

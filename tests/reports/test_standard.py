@@ -86,6 +86,7 @@ def test_a_weight_of_two_is_two_rows_in_the_area():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clusters", [False, True])
 def test_intervals_cover_the_truth_as_often_as_they_say(clusters):
     sets, slopes, areas = 150, 0, 0
@@ -206,6 +207,7 @@ def test_an_exact_zero_leaves_the_o_e_ratio_its_interval() -> None:
     )
 
 
+@pytest.mark.slow
 def test_intervals_of_the_o_e_ratio_of_few_clusters_cover() -> None:
     # 25 clusters of 12 rows whose log odds vary with standard deviation 0.8; percentiles at 2.5 and 97.5 % cover 90 %.
     sets, covered = 120, 0
@@ -221,6 +223,7 @@ def test_intervals_of_the_o_e_ratio_of_few_clusters_cover() -> None:
     assert covered >= binom.ppf(0.001, sets, 0.94)
 
 
+@pytest.mark.slow
 def test_every_group_of_two_classes_has_the_ratio_and_the_slope_of_by_group() -> None:
     rng = np.random.default_rng(8)
     p, site = rng.uniform(0.05, 0.95, 400), rng.choice(["a", "b"], 400)

@@ -26,6 +26,7 @@ def report() -> Audit:
     return to.audit(*moderate_rows(), resamples=199)
 
 
+@pytest.mark.slow
 def test_auto_applies_nothing_and_says_that_no_recalibration_can_be_judged():
     calibrator = to.fit(to.Predictions(*moderate_rows()), "auto")
     assert calibrator.method == "identity"
@@ -37,6 +38,7 @@ def test_auto_applies_nothing_and_says_that_no_recalibration_can_be_judged():
     assert calibrator.report.outcome == "not judged"
 
 
+@pytest.mark.slow
 def test_the_verdict_states_no_gain_and_asks_for_held_out_rows(report):
     sentence, details = report.verdict["sentence"], report.verdict["details"]
     assert sentence.startswith("The model may have been fitted to these rows; then nothing here holds for new ones.")
@@ -84,6 +86,7 @@ class Moderate(ClassifierMixin, BaseEstimator):
         return np.c_[1 - X[:, 0], X[:, 0]]
 
 
+@pytest.mark.slow
 def test_predictions_that_were_cross_validated_are_recalibrated_however_moderate_they_are():
     y, p = moderate_rows()
     model = RecalibratedClassifier(Moderate(), "auto").fit(p[:, None], y)

@@ -85,6 +85,7 @@ def hospitals(seed: int, k: int, n: int, tau: float) -> to.Predictions:
     return to.Predictions(y.astype(int), p, group={"site": site})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator", slow_except(["o_e", "calibration_intercept", "calibration_slope"], ["calibration_intercept"])
 )

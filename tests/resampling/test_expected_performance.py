@@ -29,6 +29,7 @@ def draw_labels(P: Array, rng: np.random.Generator) -> Array:
     return (P.cumsum(axis=1) < rng.random(len(P))[:, None]).sum(axis=1)
 
 
+@pytest.mark.slow
 def test_expected_means_are_worked_out_by_hand() -> None:
     preds = Predictions(None, [0.9, 0.2])
     assert to.expect(preds, "accuracy").value == pytest.approx((0.9 + 0.8) / 2)

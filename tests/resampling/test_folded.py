@@ -148,6 +148,7 @@ def test_the_middle_of_two_biases_is_taken_off_a_difference():
     assert (interval.low, interval.high) == (pytest.approx(0.0), pytest.approx(0.2))
 
 
+@pytest.mark.slow
 def test_one_bad_bin_beside_good_ones_is_covered():
     # 6 % of 5,000 rows are off, where 15 bins hold .6 floors of error: the bias is nearly the whole floor, and an
     # interval that takes an error of two floors for one without bias covers 80 %. 60 sets, 95 %: at least 49 by 99.9 %.

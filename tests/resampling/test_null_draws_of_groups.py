@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.slow_parameters import slow_but_every
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.kernels import random_labels
@@ -51,7 +50,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "lens_name", "estimator"), slow_but_every(4, CASES, names=3))
+@pytest.mark.parametrize(("kind", "lens_name", "estimator"), CASES)
 def test_draws_of_the_rows_of_a_group_are_those_with_weight_zero_elsewhere(kind, lens_name, estimator):
     preds, lens, method = predictions(kind), as_lens(lens_name), ESTIMATORS.make(estimator, {})
     groups = [group for partition in subgroup_partitions(preds, 2) for group in partition.groups]

@@ -303,6 +303,7 @@ def test_two_models_share_their_random_groups(monkeypatch):
     assert independent.high - independent.low > 1.2 * width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classes", "labels"])
 def test_many_classes_or_labels_have_fewer_random_groups(kind, monkeypatch):
     rng = np.random.default_rng(0)

@@ -32,6 +32,7 @@ def test_clear_differences_are_confirmed():
     assert row["excess loss, group_shift"] < row["excess loss, unchanged"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_study():
     plan = Plan(sets=1, powered=1)
     assert groups(plan=plan).rows == groups(plan=plan).rows

@@ -247,6 +247,7 @@ def test_the_folder_holds_tables_rows_of_each_split_and_a_picture(quick):
     ET.parse(where / "obesity.svg")
 
 
+@pytest.mark.slow
 def test_a_picture_has_a_dot_for_every_split_and_method(quick, tmp_path):
     _, where = quick
     (record,) = (

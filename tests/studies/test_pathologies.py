@@ -241,6 +241,7 @@ def test_the_numbers_of_the_texts_come_out_but_for_the_two_that_are_wrong(study_
     assert study.sentence.startswith("17 of 19 published numbers agree exactly; exceptions: nine samples, ECE")
 
 
+@pytest.mark.slow
 def test_every_row_says_something_and_every_toy_has_a_table_and_a_picture(study_run):
     study, _ = study_run
     assert all(row["explanation"].endswith(".") and np.isfinite(row["ours"]) for row in study.rows)

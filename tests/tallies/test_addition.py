@@ -22,6 +22,7 @@ def counted(preds: Predictions) -> Tally:
     return Tally.from_predictions(preds, lenses=NAMED, grid=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(decimal(), decimal(), decimal())
 def test_adding_is_associative_commutative_and_pure(a, b, c):
@@ -34,6 +35,7 @@ def test_adding_is_associative_commutative_and_pure(a, b, c):
             np.testing.assert_array_equal(array, now[key])
 
 
+@pytest.mark.slow
 @pytest.mark.claim("docs/evidence.md", "Merged tallies are the tally of all rows.", "laws: merged tallies")
 @settings(max_examples=30)
 @given(decimal(), st.randoms(use_true_random=False))

@@ -315,6 +315,7 @@ def test_clusters_are_swapped_whole() -> None:
     assert "cluster" in comparison.null
 
 
+@pytest.mark.slow
 def test_swapped_rows_keep_their_size() -> None:
     # Two models with independent noise of the same size are exchangeable: rejections at 10 % over 100 data sets are
     # Binomial(100, .1), with 99.9 % at most 20.
@@ -404,6 +405,7 @@ def test_equal_models_are_seldom_distinguished_by_the_bounds_of_their_biases() -
     assert rejected <= 13
 
 
+@pytest.mark.slow
 def test_an_interval_of_means_never_excludes_0_beside_a_p_above_alpha() -> None:
     for seed in range(150):
         rng = np.random.default_rng(seed)

@@ -25,6 +25,7 @@ def opposite_models(estimator: str, seed: int, n: int, error: float) -> tuple[np
     return y, p * (1 - error), p * (1 + error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "n", "error"), [("calibration_in_the_large", 300, 0.1), ("o_e", 300, 0.25)])
 def test_of_two_models_that_are_equally_far_from_the_target_none_is_better(
     estimator: str, n: int, error: float

@@ -109,6 +109,7 @@ def test_intervals_cover_where_margins_cannot_be_squared_and_added(name: str, mo
     assert missed <= 13
 
 
+@pytest.mark.slow
 def test_two_calibrated_models_are_not_distinguished_by_their_ece() -> None:
     # The basic bootstrap of raw errors excludes 0 in up to 37 % of such data sets; 60 at 5 %: at most 11 with 99.9 %.
     rejected = 0

@@ -75,6 +75,7 @@ def test_a_difference_of_few_rows_by_hand() -> None:
     assert [comparison.interval.low, comparison.interval.high] == pytest.approx([interval.low, interval.high], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_interval_of_scores_excludes_0_exactly_where_p_is_below_alpha() -> None:
     rng = np.random.default_rng(0)
     decided = []

@@ -24,3 +24,11 @@ def test_columns_are_summed_by_themselves() -> None:
     sums = weighted_sum(weights, values)
     assert sums.shape == (3,)
     np.testing.assert_allclose(sums, [weighted_sum(weights, column) for column in values.T], rtol=1e-12)
+
+
+def test_rows_of_weights_are_draws() -> None:
+    rng = np.random.default_rng(1)
+    weights, values = rng.random((4, 20_000)), rng.normal(size=(20_000, 3))
+    by_draw = [weighted_sum(draw, values) for draw in weights]
+    np.testing.assert_allclose(weighted_sum(weights, values), by_draw, rtol=1e-12)
+    np.testing.assert_allclose(weighted_sum(weights, values[:, 0]), np.array(by_draw)[:, 0], rtol=1e-12)

@@ -41,6 +41,7 @@ from trueodds.calibrators.recalibration_report import (
     outcome_notes,
 )
 from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import CHECKED_BY_CLASS, Folds, Level, Seed
@@ -262,7 +263,7 @@ class AutoSpec(CalibratorSpec):
         ]
         choice, confirmation, held_out_logs = self._choose_and_confirm(assignments, specs)
         if len(compared) < len(P):
-            confirmation = confirmation.with_loss_of_all_rows(float(w @ _log_losses(P, Y) / w.sum()))
+            confirmation = confirmation.with_loss_of_all_rows(float(weighted_sum(w, _log_losses(P, Y)) / w.sum()))
         if confirmation.outcome == NO_GAIN:  # the best candidate gains nothing
             choice = choice.with_chosen(IdentitySpec())
         if trained_on_rows:
@@ -328,7 +329,7 @@ class _Original(NamedTuple):
             return cls(IdentityMap())
         mixed_map = MixedMap(IdentityMap(), uniform_share(len(P)))
         is_zero = exact_zeros(P)
-        loss = float(w @ log_loss(mixed_map.apply(to_probabilities(P)), Y) / w.sum())
+        loss = float(weighted_sum(w, log_loss(mixed_map.apply(to_probabilities(P)), Y)) / w.sum())
         note = mixed_original_note(
             n=len(P),
             n_zero_rows=int(is_zero.any(axis=1).sum()),

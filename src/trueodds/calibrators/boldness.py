@@ -24,6 +24,7 @@ from trueodds.calibrators._glm.logistic_regression import (
 )
 from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.llo import IDENTITY_PARAMETERS, LloMap
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import Probability
@@ -151,8 +152,8 @@ class BoldnessSpec(CalibratorSpec):
 def _std_of_probabilities(rows: ScoreCells, theta: Array) -> float:
     """Standard deviation of the recalibrated probabilities, with divisor n − 1."""
     q, n = expit(theta[0] + theta[1] * rows.x), float(rows.w.sum())
-    centered = q - rows.w @ q / n
-    return float(np.sqrt(rows.w @ centered**2 / (n - 1))) if n > 1 else 0.0
+    centered = q - weighted_sum(rows.w, q) / n
+    return float(np.sqrt(weighted_sum(rows.w, centered**2) / (n - 1))) if n > 1 else 0.0
 
 
 def _boldest_on_contour(rows: ScoreCells, theta: Array, loss_increase: float) -> Array:
@@ -211,8 +212,8 @@ def _variance_derivatives(rows: ScoreCells, theta: Array) -> tuple[Array, Array]
     X, n = intercept_and_score(rows.x), float(rows.w.sum())
     q = expit(X @ theta)
     derivative = q * expit(-(X @ theta))
-    centered = q - rows.w @ q / n
-    mean = (rows.w * derivative) @ X / n
+    centered = q - weighted_sum(rows.w, q) / n
+    mean = weighted_sum(rows.w * derivative, X) / n
     gradient = 2 * (rows.w * centered * derivative) @ X
     curvature = rows.w * (derivative * derivative + centered * derivative * (1 - 2 * q))
     return gradient, 2 * ((X * curvature[:, None]).T @ X - n * np.outer(mean, mean))

@@ -130,7 +130,7 @@ def confirm_gain(
     se = estimate.se if confirmed else estimate.se_if_calibrated
     if df >= 1 and np.isfinite(se):
         quantile = float(stdtrit(df, 1 - alpha))
-        max_error_rate = 1 - alpha ** (1 / min(df + 1, float(w.sum() ** 2 / (w @ w))))
+        max_error_rate = 1 - alpha ** (1 / min(df + 1, float(w.sum() ** 2 / weighted_sum(w, w))))
         low = gain - max(quantile * se, max_error_rate * estimate.unobserved_loss)
         high = gain + quantile * se
         if estimate.is_positive and excess_gain > 0 and gain > 0:

@@ -38,6 +38,7 @@ from trueodds.calibrators._glm.logistic_regression import (
 from trueodds.calibrators._glm.newton import minimize_newton
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.calibrators.saved_parameters import OMIT_DEFAULT, Key, Numbers, PassCount, Saved, invalid_value_error
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf, Range
@@ -442,7 +443,7 @@ class EvidentialSpec(CalibratorSpec):
         """The contour of one parameter θ, and the number of passes."""
         S = floored_logs(P, self.min_prob) if self.on == "log p" else to_probabilities(P).astype(np.float64)
         S -= S.max(axis=1, keepdims=True)
-        shares, features = Y @ _class_smoothed_targets(w @ Y), S[:, :, None]
+        shares, features = Y @ _class_smoothed_targets(weighted_sum(w, Y)), S[:, :, None]
 
         def likelihood_at_theta(theta: float) -> Likelihood:
             return softmax_linear(features, shares, w, np.array([theta]))

@@ -31,6 +31,7 @@ from trueodds.calibrators.base import (
 )
 from trueodds.calibrators.calibrator_predictions import independent_labels_error, logit_columns
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
 from trueodds.data.class_names import labels_are_positions
@@ -110,7 +111,7 @@ def fit(
     calibration_map, report = refusal or spec.with_class_numbers(preds.classes).fit_with_report(
         P, Y, w, cluster, trained_on_rows=trained_on_rows
     )
-    class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
+    class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else weighted_sum(w, Y)
     P, Y, w = rows_with_weight(P, Y, w)  # notes count the others as little as the fit does
     notes = [
         *preds.notes,
@@ -280,7 +281,7 @@ def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     else:
         views = tally.views("positive" if tally.k == 2 else "classwise")
     calibration_map = spec.fit_from_views(views)
-    class_totals = np.array([float(view.w @ view.y) for view in views])
+    class_totals = np.array([float(weighted_sum(view.w, view.y)) for view in views])
     if len(views) == 1:
         class_totals = np.append(tally.weight - class_totals, class_totals)
     text = f"Fitted from cells, not rows: a {tally.resolution}. Scores within a cell are treated as equal."

@@ -31,6 +31,7 @@ from trueodds.calibrators.group_shift import (
     shift_predictor,
 )
 from trueodds.calibrators.saved_parameters import Numbers, Saved, invalid_value_error
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import CHECKED_BY_CLASS, Range
@@ -397,7 +398,7 @@ class _Repair:
 
 
 def _loss(data: BinnedRows, log_odds: Array) -> float:
-    return -float(data.w @ (data.y * log_expit(log_odds) + (1 - data.y) * log_expit(-log_odds)))
+    return -float(weighted_sum(data.w, data.y * log_expit(log_odds) + (1 - data.y) * log_expit(-log_odds)))
 
 
 def bin_features(features: Sequence[FeatureBins], log_odds: Array, columns: Mapping[str, Array]) -> Array:

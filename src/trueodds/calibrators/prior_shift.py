@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dposv
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.calibrators.calibrator_predictions import check_prob_matrix
 from trueodds.calibrators.saved_parameters import NOT_SAVED, Numbers, PassCount, ZeroOrOne, invalid_value_error
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import CHECKED_BY_CLASS, OneOf
@@ -60,7 +61,7 @@ def maximum_likelihood_frequencies(P: Array, Y: Array, w: Array, T: Array) -> Cl
     likelihood is concave, so Newton's method finds the same frequencies, in about ten passes and to the last digits; a
     class that vanished has frequency 0. Source: Saerens, Latinne & Decaestecker (2002).
     """
-    source_shares = (w @ Y) / w.sum()
+    source_shares = weighted_sum(w, Y) / w.sum()
     observed = source_shares > 0
     R = T[:, observed] / source_shares[observed]
     is_possible = R.sum(axis=1) > 0
@@ -365,7 +366,7 @@ class PriorShiftSpec(CalibratorSpec, eq=False):
 
     def fit(self, P: Array, Y: Array, w: Array) -> PriorShiftMap:
         """Estimate the ratios of the target's class frequencies to those of these rows."""
-        source_shares, frequencies = (w @ Y) / w.sum(), self._target_frequencies(P, Y, w)
+        source_shares, frequencies = weighted_sum(w, Y) / w.sum(), self._target_frequencies(P, Y, w)
         doubts = frequencies.doubts
         if n_unobserved := int(((source_shares == 0) & (frequencies.shares > 0)).sum()):
             which = "1 class was" if n_unobserved == 1 else f"{n_unobserved:,} classes were"
@@ -390,7 +391,7 @@ class PriorShiftSpec(CalibratorSpec, eq=False):
     def notes(self, calibration_map: PriorShiftMap, P: Array, Y: Array, w: Array) -> list[Note]:
         assert calibration_map.target_shares is not None
         text = (
-            f"Class frequencies: {_format_shares((w @ Y) / w.sum())} in the source,"
+            f"Class frequencies: {_format_shares(weighted_sum(w, Y) / w.sum())} in the source,"
             f" {_format_shares(calibration_map.target_shares)} in the target."
         )
         return [Note("TN519", text), *(Note("TN520", f"{doubt}.") for doubt in calibration_map.doubts)]

@@ -28,6 +28,7 @@ from trueodds.calibrators.base import (
 )
 from trueodds.calibrators.saved_parameters import check_keys, delegated, invalid_value_error, read_map_type, read_value
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes, local_minimum_beta
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_sum_exp
@@ -254,6 +255,8 @@ def top_class_derivatives(P: Probabilities, Y: Array, w: Array, min_prob: float,
         variance = (powers * (logs - mean[:, None]) ** 2).sum(axis=1) / total
         odds = total * np.exp(beta * runner_up)
         confidence = 1 / (1 + odds)
-        first += float(weights @ (mean * (correct - confidence)))
-        second += float(weights @ (variance * (correct - confidence) + mean**2 * confidence * odds * confidence))
+        first += float(weighted_sum(weights, mean * (correct - confidence)))
+        second += float(
+            weighted_sum(weights, variance * (correct - confidence) + mean**2 * confidence * odds * confidence)
+        )
     return first, second

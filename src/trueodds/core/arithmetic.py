@@ -8,7 +8,10 @@ import numpy as np
 
 from trueodds.core.typing import Array
 
-ROWS_PER_BLOCK = 8192  # from 10,000 on, OpenBLAS starts threads, which take longer than the sum if a core is busy
+# From 10,000 rows or 460,800 values on, OpenBLAS starts threads. The last bits of a sum depend on how many, and they
+# are slower than one thread if a core is busy.
+ROWS_PER_BLOCK = 8192
+_VALUES_PER_BLOCK = 2**18
 
 
 def weighted_sum(weights: Array, values: Array) -> Any:
@@ -16,15 +19,15 @@ def weighted_sum(weights: Array, values: Array) -> Any:
 
     Parameters
     ----------
-    weights : ndarray of shape (n,)
-        Weight of each row.
+    weights : ndarray of shape (n,) or (..., n)
+        Weight of each row, or in each draw.
     values : ndarray of shape (n,) or (n, m)
         One or m values of each row.
 
     Returns
     -------
-    float or ndarray of shape (m,)
-        ``weights @ values``, added up in blocks of 8192 rows.
+    float or ndarray of shape (m,), (...,) or (..., m)
+        ``weights @ values``, added up in blocks of at most 8192 rows.
 
     Examples
     --------
@@ -32,10 +35,10 @@ def weighted_sum(weights: Array, values: Array) -> Any:
     >>> float(weighted_sum(np.array([1.0, 2.0]), np.array([0.5, 0.25])))
     1.0
     """
-    total = weights[:ROWS_PER_BLOCK] @ values[:ROWS_PER_BLOCK]
-    for start in range(ROWS_PER_BLOCK, len(weights), ROWS_PER_BLOCK):
-        stop = start + ROWS_PER_BLOCK
-        total = total + weights[start:stop] @ values[start:stop]
+    block = min(ROWS_PER_BLOCK, max(1, _VALUES_PER_BLOCK // values.shape[1])) if values.ndim > 1 else ROWS_PER_BLOCK
+    total = weights[..., :block] @ values[:block]
+    for start in range(block, len(values), block):
+        total = total + weights[..., start : start + block] @ values[start : start + block]
     return total
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from trueodds.binning.uniform import Uniform
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Integer, Level
@@ -208,7 +209,7 @@ def _notes_on_views(views: tuple[View, ...]) -> list[Note]:
     notes = []
     panels_content = "Only they have bands; panels holds the tests of all."
     notes += panel_limit_notes(len(views), CalibrationBeltPlot.view_order, panels_content)
-    if any(not np.isclose(view.sums("wyy").sum(), view.w @ view.y, rtol=1e-9) for view in views):
+    if any(not np.isclose(view.sums("wyy").sum(), weighted_sum(view.w, view.y), rtol=1e-9) for view in views):
         text = "Outcomes are shares of votes, which vary less than single labels: band and p-value are conservative."
         notes.append(Note("TN262", text))
     if not all(view.is_rows for view in views):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
@@ -317,7 +318,7 @@ class CumulativeResiduals:
     @cached_property
     def has_vote_shares(self) -> bool:
         """Whether outcomes are shares of votes, which no single label draw can give."""
-        return not np.isclose(self.view.sums("wyy").sum(), self.view.w @ self.view.y, rtol=1e-9, atol=0)
+        return not np.isclose(self.view.sums("wyy").sum(), weighted_sum(self.view.w, self.view.y), rtol=1e-9, atol=0)
 
     @cached_property
     def null_standard_error(self) -> float:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.results import Interval
@@ -162,7 +163,7 @@ class DecisionCurve(Recipe):
         thresholds = self._resolve_thresholds([view for views in views_by_model.values() for view in views])
         curves_by_view = [
             {name: NetBenefitCurve(views[i], thresholds) for name, views in views_by_model.items()}
-            for i in decreasing_order([float(view.w @ view.y / view.total) for view in first_views])
+            for i in decreasing_order([float(weighted_sum(view.w, view.y) / view.total) for view in first_views])
         ]
         panels: list[list[Columns]] = []
         tables: list[Columns] = []

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from trueodds.binning.sorted_scores import group_starts, sort_by_rank, sort_by_score
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.typing import Array
 from trueodds.kernels.fine_grid import CELL_EDGES
 from trueodds.lenses.view import View
@@ -125,7 +126,7 @@ def _has_binary_outcomes(view: View) -> bool:
     if view.is_rows:
         y = view.outcomes
         return y.dtype == bool or bool(((y == 0) | (y == 1) | (view.w == 0)).all())
-    return bool(np.isclose(view.sums("wyy").sum(), view.w @ view.y, rtol=1e-9, atol=1e-9 * view.total))
+    return bool(np.isclose(view.sums("wyy").sum(), weighted_sum(view.w, view.y), rtol=1e-9, atol=1e-9 * view.total))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from trueodds.calibrators._glm.log_probabilities import (
 )
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability
@@ -246,7 +247,7 @@ class RecalibrationPath:
     @property
     def mean_change(self) -> float:
         """The mean absolute change from predicted probability to best fit."""
-        return float(self.w @ np.abs(self.probabilities[1] - self.probabilities[0]) / self.w.sum())
+        return float(weighted_sum(self.w, np.abs(self.probabilities[1] - self.probabilities[0])) / self.w.sum())
 
     @property
     def std(self) -> Array:
@@ -407,7 +408,7 @@ def class_paths(
     log_p = floored_logs(P, min_prob)
     fitted_logits = (log_p - log_p[:, [c]]) * gamma + tau
     loglik_predicted, loglik_recalibrated = (
-        float(w @ (Y * log_softmax(logits, axis=1)).sum(axis=1)) for logits in (log_p, fitted_logits)
+        float(weighted_sum(w, (Y * log_softmax(logits, axis=1)).sum(axis=1))) for logits in (log_p, fitted_logits)
     )
     # A fit that predicts every outcome with certainty, up to the lower bound of the probabilities, is not finite.
     has_finite_fit = calibration_map.converged and -loglik_recalibrated > SUPREMUM_TOLERANCE * float(w.sum())

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from trueodds.calibrators.kernel import KernelSpec
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import BinCount, Level, OneOf
@@ -294,7 +295,7 @@ class CurvePanel:
     def mean_local_error(self) -> float:
         """The mean local error: the mean distance of the curve from the reference over the predictions."""
         error = np.abs(np.interp(self.score_sums.score, self.columns["score"], self.columns["error"]))
-        return float(self.score_sums.w @ error / self.score_sums.w.sum())
+        return float(weighted_sum(self.score_sums.w, error) / self.score_sums.w.sum())
 
     @cached_property
     def miscalibrated_segments(self) -> list[CurveSegment]:
@@ -339,7 +340,7 @@ class CurvePanel:
             "finding": text,
             "n": self.view.n_rows,
             "weight": self.view.total,
-            "mean_prediction": float(self.score_sums.w @ self.score_sums.score / total),
+            "mean_prediction": float(weighted_sum(self.score_sums.w, self.score_sums.score) / total),
             "outcome_rate": float(self.score_sums.wy.sum() / total),
             "local_error": self.mean_local_error,
             "scale": self.smoother.scale,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.rng import as_generator, stream_key
@@ -148,7 +149,7 @@ class Training(BinnedRecipe):
         correctness = correctness_view(data)
         accuracy = accuracy_low = accuracy_high = math.nan
         if correctness is not None:
-            accuracy = float(correctness.w @ correctness.y / correctness.total)
+            accuracy = float(weighted_sum(correctness.w, correctness.y) / correctness.total)
             all_in_one_bin = np.zeros(len(correctness.w), dtype=np.intp)
             interval = wilson_intervals(correctness, all_in_one_bin, 1, self.level)
             accuracy_low, accuracy_high = float(interval.low[0]), float(interval.high[0])

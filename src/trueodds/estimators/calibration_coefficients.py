@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.formatting import with_minus_signs
 from trueodds.core.results import Coefficient
@@ -237,23 +238,25 @@ class CalibrationIntercept(_CalibrationCoefficient):
         if regression is None or not math.isfinite(overall):
             return Coefficient(math.nan, math.nan)
         x, w = regression.logits.x, regression.logits.w
-        observed, one_row = float(w @ view.y), view.total / view.n_rows
+        observed, one_row = float(weighted_sum(w, view.y)), view.total / view.n_rows
         q = expit(x + overall)
-        expected, information = float(w @ q), float(w @ (q * (1 - q)))
+        expected, information = float(weighted_sum(w, q)), float(weighted_sum(w, q * (1 - q)))
         if min(expected, view.total - expected) < MIN_GROUP_EXPECTED * one_row:
             return Coefficient(math.nan, math.nan)
 
         def equation(a: float) -> float:
             q = expit(x + a)
             v = w * q * expit(-x - a)
-            return observed - float(w @ q) + one_row / 2 * float(v @ (1 - 2 * q)) / float(v.sum())
+            return (
+                observed - float(weighted_sum(w, q)) + one_row / 2 * float(weighted_sum(v, 1 - 2 * q)) / float(v.sum())
+            )
 
         value = brentq(equation, overall - MAX_GROUP_SHIFT, overall + MAX_GROUP_SHIFT)
-        error = math.sqrt(float(regression.logits.ww @ (q * (1 - q)))) / information
+        error = math.sqrt(float(weighted_sum(regression.logits.ww, q * (1 - q)))) / information
         own = self.coefficient(view, cluster)
         if own.effective_units is not None and not math.isnan(own.value):  # of clusters, or votes, from the jackknife
             fitted = regression.intercept_only_probs
-            jackknife = own.se * math.sqrt(float(w @ (fitted * (1 - fitted))) / information)
+            jackknife = own.se * math.sqrt(float(weighted_sum(w, fitted * (1 - fitted))) / information)
             error = jackknife if cluster is None else float(np.maximum(error, jackknife))
         return Coefficient(float(value), error)
 
@@ -338,7 +341,7 @@ class CalibrationSlope(_CalibrationCoefficient):
 
     def group_effect(self, view: View, cluster: Array | None, overall: float) -> Coefficient:
         """The coefficient; NaN with fewer than ten events or non-events, whose standard error is unreliable."""
-        observed = np.atleast_1d(view.w @ view.y) / view.total * view.n_rows
+        observed = np.atleast_1d(weighted_sum(view.w, view.y)) / view.total * view.n_rows
         if min(float(observed.min()), float((view.n_rows - observed).min())) < MIN_GROUP_EVENTS:
             return Coefficient(math.nan, math.nan)
         return self.coefficient(view, cluster)

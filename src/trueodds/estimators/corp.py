@@ -168,7 +168,7 @@ class Corp(DistinctScoreError):
         s, w, _, wy = DistinctScores(self, view).shares()
         predicted_variance = float(weighted_sum(w, s * (1 - s)))
         # The fit also removed a part of the noise, which is about the noise floor and is added again.
-        remaining_variance = float(w @ _expected_brier_score(isotonic_means(w, wy))) + noise_floor
+        remaining_variance = float(weighted_sum(w, _expected_brier_score(isotonic_means(w, wy)))) + noise_floor
         return min(1.0, (remaining_variance / predicted_variance) ** (2 / 3)) if predicted_variance > 0 else 1.0
 
     def _mean_logs(self, s: Array, view: View) -> Array:

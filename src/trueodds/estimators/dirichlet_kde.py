@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from scipy.special import gammaln
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder, Range
 from trueodds.core.typing import Array
@@ -316,7 +317,7 @@ def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
         np.fill_diagonal(log_kernels, -np.inf)
         row_maxima = log_kernels.max(axis=1)
         log_sums = row_maxima + np.log(np.exp(log_kernels - row_maxima[:, None]).sum(axis=1))
-        log_likelihoods.append(float(w @ log_sums))
+        log_likelihoods.append(float(weighted_sum(w, log_sums)))
     # The smallest of the bandwidths whose likelihoods are equal but for rounding, which depends on the row order.
     tolerance = 1e-9 * float(w.sum())
     is_likeliest = np.array(log_likelihoods) >= max(log_likelihoods) - tolerance

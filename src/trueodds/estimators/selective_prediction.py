@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
@@ -114,7 +115,7 @@ class AreaUnderRiskCoverage(RiskCoverageMeasure):
     def exact_limits(self, view: View, n: float, level: float) -> tuple[float, float] | None:
         """Exact limits if no row is wrong, or all are."""
         require_one_score(view, self.name)
-        error_rate = 1 - float(view.w @ view.y) / view.total
+        error_rate = 1 - float(weighted_sum(view.w, view.y)) / view.total
         return exact_aurc_limits(error_rate > 0.5, n, level) if min(error_rate, 1 - error_rate) <= 1e-12 else None
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
@@ -510,11 +511,11 @@ class RowPairs(CellStatistic):
     def _error_from_pair_sums(self, form: str, w: Array, pair_sums: Array, squares: Array) -> Array:
         """The error (draws,) from weights (draws, n), sums over pairs (draws,) and squares |w (y − p)|² (draws, n)."""
         if form == "biased":
-            pair_sums = pair_sums + squares @ self.diagonal
+            pair_sums = pair_sums + weighted_sum(squares, self.diagonal)
         elif form == "unbiased":  # the copies of a row are rows: c of them have c² − c pairs
             with np.errstate(divide="ignore", invalid="ignore"):
                 self_pairs = np.where(w > 0, squares * self.w / w, 0.0)
-            pair_sums = pair_sums + (squares - self_pairs) @ self.diagonal
+            pair_sums = pair_sums + weighted_sum(squares - self_pairs, self.diagonal)
         return self.residual_factor * pair_sums / self._pair_weight(form, w)
 
     def _pair_weight(self, form: str, w: Array) -> Array:
@@ -522,7 +523,7 @@ class RowPairs(CellStatistic):
         if form == "biased":
             pair_weight = w.sum(axis=-1) ** 2
         elif form == "unbiased":
-            pair_weight = w.sum(axis=-1) ** 2 - w @ self.w
+            pair_weight = w.sum(axis=-1) ** 2 - weighted_sum(w, self.w)
         else:
             pair_weight = (np.add.reduceat(w, self.edges[:-1], axis=-1) ** 2).sum(axis=-1) - (w**2).sum(axis=-1)
         return np.asarray(np.where(pair_weight > 0, pair_weight, np.nan))

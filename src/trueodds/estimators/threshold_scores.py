@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import Probability
 from trueodds.core.typing import Array
@@ -222,7 +223,9 @@ class NetBenefit(ProperScore):
         is_treated = self._is_treated(view)
         is_relevant = is_treated if self.reference == "none" else ~is_treated
         rows_per_weight = view.n_rows / view.total
-        events, nonevents = (float(view.w @ (is_relevant * y)) * rows_per_weight for y in (view.y, 1 - view.y))
+        events, nonevents = (
+            float(weighted_sum(view.w, is_relevant * y)) * rows_per_weight for y in (view.y, 1 - view.y)
+        )
         return min((events, "events"), (nonevents, "nonevents"))
 
     def settings_used(self, view: View) -> dict[str, Any]:

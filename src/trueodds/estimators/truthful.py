@@ -11,6 +11,7 @@ import numpy as np
 
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BinRule, resolve_n_bins
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
 from trueodds.core.typing import Array
@@ -100,7 +101,7 @@ class Truthful(DistinctScoreError):
             sums_from_below = np.cumsum(wp - wy, axis=-1)
             total_residual = sums_from_below[..., -1]
             sums_from_above = total_residual[..., None] - sums_from_below
-            return gaps[0] * total_residual**2 + (sums_from_below**2 + sums_from_above**2) @ gaps[1:]
+            return gaps[0] * total_residual**2 + weighted_sum(gaps[1:], (sums_from_below**2 + sums_from_above**2).T)
 
         return statistic
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import chdtrc
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import BinCount
 from trueodds.core.typing import Array
@@ -200,7 +201,7 @@ class EmbeddingResiduals(CellStatistic):
         cross = np.einsum("i,bij->bj", w, weighted_residuals)[:, :, None] * mean[:, None, :]
         with np.errstate(divide="ignore", invalid="ignore"):
             centered_squares = (
-                squares - cross - np.swapaxes(cross, 1, 2) + (w @ w) * mean[:, :, None] * mean[:, None, :]
+                squares - cross - np.swapaxes(cross, 1, 2) + weighted_sum(w, w) * mean[:, :, None] * mean[:, None, :]
             )
             covariance = centered_squares * (n / (n - 1)) / w.sum() ** 2
         return _standardized_quadratic_form(mean, covariance, np.einsum("bjj->bj", squares) / w.sum() ** 2)

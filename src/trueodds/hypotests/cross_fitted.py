@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import stdtr
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import dataclass_settings
 from trueodds.estimators.base import Estimator
@@ -119,11 +120,11 @@ class CrossFittedTest(ViewTest):
         gain = (gain_by_outcome * out_of_fold.Y).sum(axis=1)
         expected_gain = (gain_by_outcome * out_of_fold.P).sum(axis=1)
         expected_square = (gain_by_outcome**2 * out_of_fold.P).sum(axis=1)
-        null_variance = float((w * w) @ np.maximum(expected_square - expected_gain**2, 0.0))
+        null_variance = float(weighted_sum(w * w, np.maximum(expected_square - expected_gain**2, 0.0)))
         settings, effect = self.statistic.settings_used(view), self.statistic.value(view)
         parts = {"error": self.statistic.parts(view)}
         n = len(gain)
-        mean = float(w @ gain / w.sum()) if n else 0.0
+        mean = float(weighted_sum(w, gain) / w.sum()) if n else 0.0
         std_error = 0.0
         if n > 1:
             sample_variance = n / (n - 1) * ((w * (gain - mean)) ** 2).sum()
@@ -132,7 +133,7 @@ class CrossFittedTest(ViewTest):
             text = "All rows have the same gain from the cross-fitted calibrator, so the standard error is 0."
             p = 1.0 if mean <= 0 else float("nan")
             return ViewResult(0.0 if mean == 0 else float("nan"), p, effect, parts, settings, (Note("TN234", text),))
-        t = float(w @ gain) / std_error
+        t = float(weighted_sum(w, gain)) / std_error
         n_nonzero = int((gain != 0).sum())
         warnings: tuple[str, ...] = ()
         if n_nonzero < MIN_NONZERO_GAINS:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.settings import Range
@@ -139,7 +140,7 @@ are wrong by a factor of two can lie within it. Choose a smaller one, or also bo
         """
         if not is_lens_on_classes(lens_name) or any(view.joint or view.total <= 0 for view in views):
             return None
-        rates = [float(view.w @ view.y / view.total) for view in views]
+        rates = [float(weighted_sum(view.w, view.y) / view.total) for view in views]
         return cls.from_rate(rates[0]) if len(rates) == 1 else cls(sum(rates) / len(rates), len(rates))
 
     @classmethod

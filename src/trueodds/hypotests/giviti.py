@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import Integer, Range, check
 from trueodds.core.typing import Array
@@ -149,7 +150,7 @@ class GiViTI(ViewTest):
         if curve.null_distribution is not None:
             statistic, pvalue = curve.statistic, float(curve.null_distribution.upper_tail(curve.statistic))
         logits = curve.logits
-        effect = float(logits.w @ np.abs(curve.probabilities - logits.p) / logits.w.sum())
+        effect = float(weighted_sum(logits.w, np.abs(curve.probabilities - logits.p)) / logits.w.sum())
         settings: dict[str, Any] = {
             "fitted": self.fitted, "max_degree": self.max_degree, "form": self._form_used, "min_prob": self.min_prob
         }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from trueodds.core.arithmetic import variance_of_sum
+from trueodds.core.arithmetic import variance_of_sum, weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent_in_text
 from trueodds.core.results import Estimate
@@ -390,7 +390,7 @@ def _only_view(group_error: ComparedModel) -> View | None:
 
 
 def mean_prediction_and_event_rate(view: View) -> tuple[float, float]:
-    return float(view.w @ view.p / view.total), float(view.w @ view.y / view.total)
+    return float(weighted_sum(view.w, view.p) / view.total), float(weighted_sum(view.w, view.y) / view.total)
 
 
 def prediction_direction(view: View, cluster: Array | None, level: float) -> str | None:

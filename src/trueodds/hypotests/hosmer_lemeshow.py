@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from trueodds.binning.sorted_scores import SortedScores
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, Integer, OneOf, check
 from trueodds.core.typing import Array
@@ -336,7 +337,7 @@ class GroupResiduals:
         them.
         """
         squared = ((residuals**2).sum(axis=1) - self.variance) / (2 * self.w**2)
-        return float(np.sqrt(max(0.0, float(self.w @ squared / self.w.sum()))))
+        return float(np.sqrt(max(0.0, float(weighted_sum(self.w, squared) / self.w.sum()))))
 
     def expected(self) -> Array:
         """Return the expected counts, by effective sample size, of the outcomes with positive variance."""

@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 
 from trueodds.calibrators._glm.baseline_logits import check_baseline, resolve_class_name
 from trueodds.calibrators._glm.parameter_covariance import IndependentUnits
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Integer, OneOf, Probability
@@ -275,7 +276,9 @@ class Mcllo(ViewTest):
             "joint": joint_part, **parameter_tests(model), **class_parameters(model, is_joint_view=view.joint),
             **compare_min_probs(model, model_with_min_prob, self.min_prob, form), **baseline_parts,
         }  # fmt: skip
-        effect = float(model.w @ np.abs(model.fitted_probs - view.P).sum(axis=1)) / (2 * float(model.w.sum()))
+        effect = float(weighted_sum(model.w, np.abs(model.fitted_probs - view.P).sum(axis=1))) / (
+            2 * float(model.w.sum())
+        )
         fit_notes = in_sample_notes(model, all_statistics[form], df, effective_unit_count(model, form))
         settings = {
             "form": form,

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
@@ -147,7 +148,9 @@ def rare_outcome_warnings(view: View) -> tuple[str, ...]:
     mask = view.w > 0
     w, p = view.w[mask], np.asarray(view.p[mask], dtype=np.float64)
     variance = (1 - (p**2).sum(axis=1)) / 2 if view.joint else p * (1 - p)
-    effective_sum = float((w @ variance) ** 2 / (w**2 @ variance)) if (variance > 0).any() else 0.0
+    effective_sum = (
+        float(weighted_sum(w, variance) ** 2 / weighted_sum(w**2, variance)) if (variance > 0).any() else 0.0
+    )
     if effective_sum >= MIN_EXPECTED_OUTCOMES:
         return ()
     text = (

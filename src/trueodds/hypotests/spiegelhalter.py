@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
@@ -78,7 +79,7 @@ def score_z_test(view: View, score: str) -> ViewResult:
     if score == "log_loss" and is_infinite:  # the effect is defined by the rows whose loss can be infinite
         effect = float(w[is_impossible].sum() / w[_rows_with_zero_probability(view)].sum())
     else:
-        effect = excess_sum / float(w @ excess.score_range)
+        effect = excess_sum / float(weighted_sum(w, excess.score_range))
     warnings: tuple[str, ...] = ()
     if abs(excess.skewness) > MAX_SKEWNESS:
         warnings = ("A few rows, or rare outcomes, dominate the variance of the score, so z is skewed.",)

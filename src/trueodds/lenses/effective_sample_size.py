@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, weight_of_one_row
@@ -137,13 +138,13 @@ def _intracluster_correlation(view: View, cluster: Array, pair_weight: float) ->
     residuals = (y - p) - _fitted_lines(p, y - p, w)
     cluster_sums = np.stack([np.bincount(cluster, w * column) for column in residuals.T])
     square_sum = float((w[:, None] ** 2 * residuals**2).sum())
-    variance = square_sum / float(w @ w)
+    variance = square_sum / float(weighted_sum(w, w))
     n_clusters = int((np.bincount(cluster, w) > 0).sum())
     # The fitted mean takes one degree of freedom from the sums of the clusters.
     freedom_correction = n_clusters / (n_clusters - 1) if n_clusters > 1 else 1.0
     covariance = (freedom_correction * float((cluster_sums**2).sum()) - square_sum) / pair_weight
     correlation = min(max(covariance / variance, 0.0), 1.0) if variance > 0 else 1.0
-    rates = w @ y / view.total
+    rates = weighted_sum(w, y) / view.total
     rarer_share = 1 - float(rates.max()) if view.joint else min(float(rates[0]), 1 - float(rates[0]))
     n_rarer = max(rarer_share, 0.0) * effective_n(view)
     return (n_rarer * correlation + N_PSEUDO_OUTCOMES) / (n_rarer + N_PSEUDO_OUTCOMES)
@@ -152,9 +153,9 @@ def _intracluster_correlation(view: View, cluster: Array, pair_weight: float) ->
 def _fitted_lines(p: Array, residuals: Array, w: Array) -> Array:
     """Weighted least-squares line of each column of residuals (n, m) in the same column of predictions, (n, m)."""
     total = w.sum()
-    centered = p - w @ p / total
-    means = w @ residuals / total
-    variances, covariances = w @ centered**2, w @ (centered * residuals)
+    centered = p - weighted_sum(w, p) / total
+    means = weighted_sum(w, residuals) / total
+    variances, covariances = weighted_sum(w, centered**2), weighted_sum(w, centered * residuals)
     slopes = np.divide(covariances, variances, out=np.zeros_like(covariances), where=variances > 1e-12 * total)
     return np.asarray(means + slopes * centered)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logit
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, describe
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens
@@ -76,7 +77,7 @@ class MonitoredModel:
         else:
             sums, total = np.zeros(len(probabilities)), 0.0
             for part in itertools.chain([preds], batches):
-                sums += [float(part.w @ p) for p in lens.probabilities(part)]
+                sums += [float(weighted_sum(part.w, p)) for p in lens.probabilities(part)]
                 total += float(part.w.sum())
             centers = [_log_odds(mean) for mean in (sums / total).tolist()]
         names = tuple(str(name) for name in preds.classes)

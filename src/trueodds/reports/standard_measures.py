@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.core.arithmetic import variance_of_sum
+from trueodds.core.arithmetic import variance_of_sum, weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.json_files import strict_json
 from trueodds.core.results import Coefficient, Estimate, Interval
@@ -163,7 +163,7 @@ def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]
     # For each row, the share of nonevents below it and the share of events above it, with ties counted by half.
     share_below = (np.cumsum(nonevents_at_rank) - nonevents_at_rank / 2)[rank_of_row] / nonevent_weight
     share_above = (events_at_rank.sum() - np.cumsum(events_at_rank) + events_at_rank / 2)[rank_of_row] / event_weight
-    auc = float(event_weights @ share_below) / event_weight
+    auc = float(weighted_sum(event_weights, share_below)) / event_weight
     influence = [
         _correct_for_estimated_mean(event_weights) * (share_below - auc) / event_weight,
         _correct_for_estimated_mean(nonevent_weights) * (share_above - auc) / nonevent_weight,

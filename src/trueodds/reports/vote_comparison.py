@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.progress import Progress
 from trueodds.core.results import Estimate
@@ -251,7 +252,7 @@ def _draw_votes(rows: Predictions, furthest: Array, n_draws: int, rng: np.random
             majority = votes.argmax(axis=1)
             (view,) = lens.views(rows.with_labels(majority))
             errors["ece"][b] = ece.value(view)
-            errors["log_loss"][b] = float(w @ -np.log(P[has_weight, majority[has_weight]]) / w.sum())
+            errors["log_loss"][b] = float(weighted_sum(w, -np.log(P[has_weight, majority[has_weight]])) / w.sum())
     return VoteNullDistribution(listed_distances, max_distances, errors)
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.printable import to_printable
@@ -190,7 +191,7 @@ class DrawnPerformance:
         else:
             values = self.metric.values(preds, P)
             expected = np.where(P > 0, P * np.where(P > 0, values, 0.0), 0.0).sum(axis=1)
-            self.expected += float(w @ expected)
+            self.expected += float(weighted_sum(w, expected))
             weighted = values * w[:, None]
             for Q, start, stop in zip(outcome_probabilities, spans, spans[1:], strict=False):
                 self.drawn[start:stop] += sum_label_values(Q, weighted, self.key, int(start), int(stop), numbers)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.typing import Array
 from trueodds.kernels.likelihood import likelihood_by_class, linear_log_loss, tempered_log_loss
 
@@ -91,7 +92,7 @@ def _softmax_likelihood_of_block(X: Array, Y: Array, w: Array, theta: Array, off
     observed = np.einsum("nk,nk->n", Y, eta)
     q = np.exp(eta, out=eta)
     sums = q.sum(axis=1)
-    value, weight = float(w @ (np.log(sums) - observed)), float(w.sum())
+    value, weight = float(weighted_sum(w, np.log(sums) - observed)), float(w.sum())
     X_by_class = X.reshape(-1, X.shape[2])
     q /= sums[:, None]
     wq = w[:, None] * q

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
@@ -354,7 +355,9 @@ class Tally(TallySums):
             is_low = confidences.p < 0.5
             return [
                 *class_probability_notes(confidences.p[is_low], confidences.y[is_low], confidences.n[is_low]),
-                *no_correct_answer_notes(float(confidences.w @ confidences.y), float(confidences.n @ confidences.p)),
+                *no_correct_answer_notes(
+                    float(weighted_sum(confidences.w, confidences.y)), float(confidences.n @ confidences.p)
+                ),
             ]
         notes: list[Note] = []
         if confidences is not None and not self.counts.voted:

@@ -18,6 +18,7 @@ from trueodds.calibrators._glm.log_probabilities import softmax
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton, minimize_with_fallback
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
 from trueodds.calibrators._glm.parameter_uncertainty import FitEvidence, ParameterUncertainty
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
@@ -37,7 +38,9 @@ class LogOddsRange:
 
     @classmethod
     def from_rows(cls, rows: LogLinearRows) -> LogOddsRange:
-        return cls(rows.w @ rows.x, rows.x.min(axis=0, initial=np.inf), rows.x.max(axis=0, initial=-np.inf))
+        return cls(
+            weighted_sum(rows.w, rows.x), rows.x.min(axis=0, initial=np.inf), rows.x.max(axis=0, initial=-np.inf)
+        )
 
     def __add__(self, other: LogOddsRange) -> LogOddsRange:
         return LogOddsRange(
@@ -182,7 +185,7 @@ def _hessian_diagonal(rows: LogLinearRows, means: Array) -> Array:
     """Diagonal of the Hessian at the identity, (2K,) with slope and shift of each class in turn."""
     q = softmax(rows.x + means)
     variance = q * (1 - q)
-    return np.asarray(rows.w @ np.stack([variance * rows.x**2, variance], axis=2).reshape(len(q), -1))
+    return np.asarray(weighted_sum(rows.w, np.stack([variance * rows.x**2, variance], axis=2).reshape(len(q), -1)))
 
 
 def check_baseline(baseline: Any) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, LogProbabilities, Probabilities, ReplacedCounts
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 
@@ -60,7 +61,7 @@ class FitData:
     @cached_property
     def class_totals(self) -> Array:
         """Total weight of the outcomes of each class, (K,)."""
-        return np.bincount(self.Y, self.w, self.k) if self.Y.ndim == 1 else np.asarray(self.w @ self.Y)
+        return np.bincount(self.Y, self.w, self.k) if self.Y.ndim == 1 else np.asarray(weighted_sum(self.w, self.Y))
 
     @property
     def replaced_counts(self) -> ReplacedCounts:

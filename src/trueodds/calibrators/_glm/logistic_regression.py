@@ -69,7 +69,7 @@ def _block_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Array 
     smaller_prob = exp_minus_abs_eta * larger_prob
     # The share of the less probable outcome: with it the gradient w(q − y) needs no difference of nearly equal numbers.
     opposite_share = np.where(is_positive, 1 - y, y)
-    value = float(w @ (np.log1p(exp_minus_abs_eta) + abs_eta * opposite_share))
+    value = float(weighted_sum(w, np.log1p(exp_minus_abs_eta) + abs_eta * opposite_share))
     residuals = (
         w * np.where(is_positive, 1.0, -1.0) * (opposite_share * larger_prob - (1 - opposite_share) * smaller_prob)
     )

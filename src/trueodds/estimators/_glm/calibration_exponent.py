@@ -91,7 +91,7 @@ def exponent_draws(view: View, w: Array, wy: Array, min_prob: float = 0.0) -> Ar
     target = np.einsum("dnk,kn->d", wy, log_ratios)
     w = np.broadcast_to(w, wy.shape[:2])
     tolerance = LOG_PROB_TOLERANCE * w.sum(axis=1)
-    active = np.flatnonzero((target > w @ smallest + tolerance) & (target < -tolerance))
+    active = np.flatnonzero((target > weighted_sum(w, smallest) + tolerance) & (target < -tolerance))
     exponents, beta = np.full(len(wy), np.nan), np.ones(len(wy))
     low, high = np.full(len(wy), -np.inf), np.full(len(wy), np.inf)
     for _ in range(2 * MAX_NEWTON_ITER):

@@ -21,6 +21,7 @@ from trueodds.calibrators._glm.parameter_covariance import (
     upper_tail,
     wald_statistic,
 )
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.results import Coefficient
 from trueodds.core.typing import Array
@@ -77,7 +78,7 @@ class CalibrationRegression:
 
     def weighted_mean(self, values: Array) -> float:
         """Weighted mean of values (n,) over the rows."""
-        return float(self.logits.w @ values / self.logits.w.sum())
+        return float(weighted_sum(self.logits.w, values) / self.logits.w.sum())
 
     @property
     def fitted_probs(self) -> Array:
@@ -237,9 +238,11 @@ class CalibrationRegression:
         if m == 1:
             curvature = variance.sum()[None, None]
             return jackknife_covariance(1 / curvature, curvature, ShiftScores(q, y, w), units)
-        mean = float(variance @ self.logits.x / variance.sum())  # a centered slope is uncorrelated with the intercept
+        mean = float(
+            weighted_sum(variance, self.logits.x) / variance.sum()
+        )  # a centered slope is uncorrelated with the intercept
         x = self.logits.x - mean
-        hessian = np.diag([variance @ x**2, variance.sum()])
+        hessian = np.diag([weighted_sum(variance, x**2), variance.sum()])
         scores = ScoreVectors(x[:, None], q[:, None], y[:, None], w)
         estimated = jackknife_covariance(np.diag(1 / hessian.diagonal()), hessian, scores, units)
         transform = np.array([[-mean, 1.0], [1.0, 0.0]])  # from the slope and the shift at the mean log odds

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators._glm.logits import LogitPolynomials, Logits
@@ -92,8 +93,8 @@ def fit_logit_regression(columns: Array, offset: Array, w: Array, wy: Array) -> 
         active_wy = wy[active]
         active_w, active_loss = (w, null_loss) if w.ndim == 1 else (w[active], null_loss[active])
         q = expit(eta)
-        gradient = (active_wy - active_w * q) @ columns
-        packed_hessian = (active_w * q * (1 - q)) @ column_products
+        gradient = weighted_sum(active_wy - active_w * q, columns)
+        packed_hessian = weighted_sum(active_w * q * (1 - q), column_products)
         hessian = np.empty((len(active), m, m))
         hessian[:, row, column] = hessian[:, column, row] = packed_hessian
         newton_step = _newton_step(gradient, hessian)
@@ -155,9 +156,8 @@ def _starting_values(columns: Array, offset: Array, w: Array, wy: Array) -> tupl
     beta_of_zero_logits = -np.linalg.lstsq(columns / scale, offset, rcond=None)[0] / scale
     zero_logits = offset + columns @ beta_of_zero_logits
     if len(offset) and np.abs(zero_logits).max() <= 1e-6 * np.abs(offset).max():  # the columns span the offset
-        gain_of_zero_logits = wy @ (zero_logits - offset) - (w * (_softplus(zero_logits) - _softplus(offset))).sum(
-            axis=-1
-        )
+        loss = w * (_softplus(zero_logits) - _softplus(offset))
+        gain_of_zero_logits = weighted_sum(wy, zero_logits - offset) - loss.sum(axis=-1)
         better = gain_of_zero_logits > 0
         beta[better], gain[better], eta[better] = beta_of_zero_logits, gain_of_zero_logits[better], zero_logits
     return beta, gain, eta

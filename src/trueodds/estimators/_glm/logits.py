@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
@@ -108,8 +109,8 @@ class LogitPolynomials:
             # The added weight is tiny. It distinguishes rows whose probabilities are so near 0 or 1 that they have no
             # information.
             weight = logits.information / information + ADDED_INFORMATION * weight
-        center = float(weight @ logits.x)
-        scale = float(np.sqrt(weight @ (logits.x - center) ** 2))
+        center = float(weighted_sum(weight, logits.x))
+        scale = float(np.sqrt(weighted_sum(weight, (logits.x - center) ** 2)))
         distinct = scale > MIN_RELATIVE_STD * max(1.0, abs(center))
         x = (logits.x - center) / (scale if distinct else 1.0)
         # The columns at the rows, and the coefficients of each column as a polynomial in logits.x.
@@ -117,13 +118,13 @@ class LogitPolynomials:
         for _ in range(degree if distinct else 0):
             column = x * columns[-1]
             coefficient = (np.roll(coefficients[-1], 1) - center * coefficients[-1]) / scale
-            norm_before = np.sqrt(weight @ column**2)
+            norm_before = np.sqrt(weighted_sum(weight, column**2))
             for _repetition in range(2):  # the second pass removes the rounding errors of the first
                 for earlier_column, earlier_coefficient in zip(columns, coefficients, strict=True):
-                    projection = weight @ (column * earlier_column)
+                    projection = weighted_sum(weight, column * earlier_column)
                     column = column - projection * earlier_column
                     coefficient = coefficient - projection * earlier_coefficient
-            norm = np.sqrt(weight @ column**2)
+            norm = np.sqrt(weighted_sum(weight, column**2))
             if norm <= MIN_RELATIVE_SIZE * norm_before:  # x has too few distinct values for this degree
                 break
             columns.append(column / norm)

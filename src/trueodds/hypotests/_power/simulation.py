@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit, logit
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
@@ -130,7 +131,7 @@ class Population:
         probabilities = self.view_probabilities(self.distortion.true_probabilities(self.preds, x))
         for view, r in zip(self.views, probabilities, strict=True):
             gap = np.abs(r - view.p)
-            effects.append(float(view.w @ (gap.sum(axis=1) / 2 if view.joint else gap)) / view.total)
+            effects.append(float(weighted_sum(view.w, gap.sum(axis=1) / 2 if view.joint else gap)) / view.total)
         if len(self.views) == 1:
             return effects[0]
         weights = aggregation_weights(self.views, self.lens.aggregate)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import kolmogorov
 
+from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_count, format_number
 from trueodds.core.settings import check
@@ -54,7 +55,7 @@ class SampledRows:
     @property
     def kish_n(self) -> float:
         """Effective number of labels with unequal weights, (Σw)²/Σw². Source: Kish (1965)."""
-        return float(self.weight.sum() ** 2 / (self.weight @ self.weight))
+        return float(self.weight.sum() ** 2 / weighted_sum(self.weight, self.weight))
 
     def cluster_sums(self, values: Array) -> Array:
         """The sum of the values (n,) of each cluster."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from trueodds.core.arithmetic import divide_or_zero
+from trueodds.core.arithmetic import divide_or_zero, weighted_sum
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
@@ -272,7 +272,7 @@ def _view_weights(estimand: Estimand) -> Array:
 
 def _events_can_cooccur(estimand: Estimand) -> bool:
     """Whether the events of several views can occur in one row together."""
-    total = sum(float(view.w @ view.p) for view in estimand.views)
+    total = sum(float(weighted_sum(view.w, view.p)) for view in estimand.views)
     return not math.isclose(total, estimand.views[0].total, rel_tol=1e-3)
 
 

@@ -24,8 +24,8 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 489,
-    "lines of code": 73_406,
-    "lines of docstrings": 25_589,
+    "lines of code": 73_514,
+    "lines of docstrings": 25_604,
     "modules under 60 lines of code": 87,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 48,
@@ -36,7 +36,7 @@ LIMITS = {
     "files entered by measure without an interval": 26,
     "functions entered by measure with an interval": 263,
     "files entered by measure with an interval": 44,
-    "functions entered by audit": 1_028,  # the largest of several runs, which differ by nine
+    "functions entered by audit": 1_016,  # the largest of several runs, which differ by nine
     "files entered by audit": 141,
 }
 NO_CODE = {

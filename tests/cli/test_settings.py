@@ -74,6 +74,7 @@ def test_each_command_lists_its_own_options_only() -> None:
         "power",
         "draw",
         "fit",
+        "tally",
         "monitor",
     ]
 

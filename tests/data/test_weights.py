@@ -81,7 +81,12 @@ def test_groups_of_few_rows_under_large_counts_are_the_rows_themselves() -> None
 
 def test_frequency_weights_that_no_memory_holds_are_refused() -> None:
     with refused("TO110", "4e+15", fix="importance"):
-        to.measure(Predictions(Y, P, weight=[1e15] * 4), "ece", weight_kind="frequency")
+        to.measure(Predictions(Y, P, weight=[1e15] * 4), "ece", weight_kind="frequency", mode="exact")
+
+
+def test_frequency_weights_that_cannot_be_counted_exactly_are_refused() -> None:
+    with refused("TO110", "4e+16", fix="importance"):
+        to.measure(Predictions(Y, P, weight=[1e16] * 4), "ece", weight_kind="frequency")
 
 
 @pytest.mark.parametrize("unit", [3e18, 0.3, 1e-20, 7e24])

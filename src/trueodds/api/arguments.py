@@ -197,7 +197,7 @@ def resolve_all(
         The argument of the caller; whatever `read` accepts is read first.
     mode : {"exact", "tally"}, optional
         Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
-        are kept if they have at most 20 million probabilities.
+        are kept if they have at most 20 million probabilities. With frequency weights, a row of weight c is c rows.
     weight_kind : {"importance", "frequency"}, optional
         Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
         (``"frequency"``). If it is not given and the weights are whole numbers, note TN286 describes the difference.
@@ -217,13 +217,13 @@ def resolve_all(
         if mode == "exact":
             require_rows(data, NO_ROWS_TEXT)
         if weight_kind == "frequency":
-            require_rows(data, "Frequency weights need the rows.")
+            fix = "Pass ⟨weight_kind='frequency'⟩ to `tally`, and omit it here."
+            require_rows(data, "A tally has counted the rows already.", got="⟨weight_kind='frequency'⟩", fix=fix)
         return data, data
+    if weight_kind == "frequency":
+        return _resolve_counted_rows(data, mode, progress)
     in_memory = isinstance(data, Predictions) and mode != "tally"
     rows = data if in_memory else _collect_or_tally(data, mode, tally_source, progress)
-    if weight_kind == "frequency":
-        preds = require_rows(rows, "Frequency weights need the rows.", fix="Use ⟨mode='exact'⟩.")
-        return preds, preds.expand_frequencies()
     if not isinstance(rows, Predictions) or rows.weight is None:
         return rows, rows
     # Rows of weight 0 change no result, and are not counted.
@@ -232,6 +232,20 @@ def resolve_all(
         new_notes = (note for note in frequency_weight_notes(used_rows.w) if note not in used_rows.notes)
         used_rows = used_rows.with_notes(*new_notes)
     return rows, used_rows
+
+
+def _resolve_counted_rows(
+    data: Any, mode: str | None, progress: Any
+) -> tuple[Predictions | Tally, Predictions | Tally]:
+    """Resolve data whose weights are frequencies: repeat the rows if they fit into memory, else count them."""
+    source = read_for_call(data)
+    limit = max_probabilities_in_memory()
+    preds = source.collect(progress=progress) if mode == "exact" else source.collect_within(limit, progress=progress)
+    if preds is not None and mode != "tally" and (mode == "exact" or preds.w.sum() * preds.k <= limit):
+        return preds, preds.expand_frequencies()
+    step = partial(Tally.from_predictions, weight_kind="frequency")
+    counted = source.reduce(step, progress=progress) if preds is None else step(preds)
+    return counted, counted
 
 
 @insert_shared_parameters
@@ -293,7 +307,8 @@ def resolve_for_fit(data: Any, mode: str | None, weight_kind: str | None, limit:
     check("weight_kind", weight_kind, WeightKind, None)
     in_memory = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
     if in_memory or mode == "exact":
-        return resolve_data(data, mode, weight_kind)
+        # A calibrator is not fitted to counted rows.
+        return resolve_data(data, "exact" if weight_kind == "frequency" else mode, weight_kind)
     source = read_for_call(data)
     preds = None if mode == "tally" else source.collect_within(limit)
     return source if preds is None else resolve_data(preds, "exact", weight_kind)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import trueodds
+from trueodds.api.arguments import WeightKind
 from trueodds.api.array_arguments import accept_separate_arrays
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
@@ -33,6 +34,7 @@ def tally(
     lenses: Sequence[Any] = (),
     grid: int | None = None,
     bins: int = 15,
+    weight_kind: WeightKind = None,
     resume: str | Path | None = None,
     progress: Progress | bool | None = None,
 ) -> Tally:
@@ -51,6 +53,9 @@ def tally(
         Number of bins per axis of a grid on the simplex, which keeps the lens ``"canonical"``.
     bins : int, default=15
         Number of uniform bins of the null covariance between classes, which is kept up to 2,000 bins in all classes.
+    weight_kind : {"importance", "frequency"}, optional
+        Whether a row of weight 2 is one row that counts double (``"importance"``, the default) or two observed rows
+        (``"frequency"``), as in a table that was grouped by prediction and outcome.
     resume : str or path, optional
         File in which the sums so far are kept; after an interruption the same call continues from there, and ends with
         the same sums.
@@ -79,15 +84,17 @@ def tally(
     3
     """
     check("lenses", lenses, str | Lens | Sequence[Any])
+    check("weight_kind", weight_kind, WeightKind, None)
     check("resume", resume, str | os.PathLike | None)
     progress_context = report_progress(progress)
     if isinstance(data, Tally):
         return data
     source = read_for_call(data)
-    step = partial(Tally.from_predictions, lenses=lenses, grid=grid, bins=bins)
+    step = partial(Tally.from_predictions, lenses=lenses, grid=grid, bins=bins, weight_kind=weight_kind)
     with progress_context as report:
         if resume is not None:
-            settings = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}
+            settings: dict[str, Any] = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}
+            settings |= {"weight_kind": weight_kind} if weight_kind == "frequency" else {}
             return resume_tally(source, step, resume, settings, report_in_rows(report))
         total: Tally = source.reduce(step, progress=report_in_rows(report))
     return total

@@ -373,7 +373,7 @@ def _count_inexact_rows(batch: Predictions) -> SpecialRowCounts:
 
 
 def _tally_batch(batch: Predictions, weight_kind: str | None) -> Tally:
-    return Tally.from_predictions(_expand_rows(batch, weight_kind), bins=1)
+    return Tally.from_predictions(batch, bins=1, weight_kind=weight_kind)
 
 
 def _n_passes_note(n_passes: int, std_error_method: str) -> Note:

@@ -309,10 +309,21 @@ class PredictionArrays:
         """
         if self.weight is None:
             return self
-        expanded = self[repeat_rows(self.weight)]
-        object.__setattr__(expanded, "weight", None)
+        expanded = self[repeat_rows(self.weight)].without_weights()
         object.__setattr__(expanded, "is_expanded", True)
         return expanded
+
+    def without_weights(self) -> Self:
+        """Return the same predictions, each of weight 1.
+
+        Returns
+        -------
+        Predictions
+            The predictions without weights.
+        """
+        new = self[:]
+        object.__setattr__(new, "weight", None)
+        return new
 
     def __repr__(self) -> str:
         description = {

@@ -22,7 +22,8 @@ ALL_WEIGHTS_ZERO_REMEDY = (
 MIN_LARGEST_WEIGHT, MAX_LARGEST_WEIGHT = 1e-30, 1e30  # limits within which sixth powers of weights can be summed
 MIN_WEIGHT_RATIO = 1e-30  # smallest allowed ratio to the largest weight
 MULTIPLE_TOLERANCE = 1e-12  # relative deviation up to which a weight is a multiple of the smallest one, by rounding
-MAX_REPEATED_ROWS = 10**9  # maximum number of rows that frequency weights may represent
+MAX_REPEATED_ROWS = 2 * 10**8  # number of rows up to which frequency weights are repeated
+MAX_COUNTED_ROWS = 2**53  # up to this number of rows, counts in float64 are exact
 
 
 def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
@@ -113,8 +114,8 @@ def weight_of_one_row(weight: Array) -> float | None:
     return smallest if are_counts(np.where(is_multiple, np.rint(n_rows), n_rows)) else None
 
 
-def repeat_rows(weight: Array) -> Array:
-    """Return the row numbers, each repeated as often as its frequency weight (n,) says, (Σ weight,) int64."""
+def counts_of_rows(weight: Array) -> Array:
+    """Return how often each row was observed, from frequency weights (n,); TO110 if they are not whole numbers."""
     if (is_fractional := weight != np.rint(weight)).any():
         row = int(np.argmax(is_fractional))
         raise InputError(
@@ -123,14 +124,27 @@ def repeat_rows(weight: Array) -> Array:
             f"{weight[row]} in row {row}",
             "Use ⟨weight_kind='importance'⟩ for weights that are not counts.",
         )
-    if weight.sum() > MAX_REPEATED_ROWS:
+    if weight.sum() > MAX_COUNTED_ROWS:
+        raise InputError(
+            "TO110",
+            "Frequency weights are so large that their sums are not exact.",
+            f"frequency weights with sum {weight.sum():.3g}",
+            "Use ⟨weight_kind='importance'⟩ for weights that are not counts.",
+        )
+    return weight.astype(np.int64)
+
+
+def repeat_rows(weight: Array) -> Array:
+    """Return the row numbers, each repeated as often as its frequency weight (n,) says, (Σ weight,) int64."""
+    counts = counts_of_rows(weight)
+    if counts.sum() > MAX_REPEATED_ROWS:
         raise InputError(
             "TO110",
             "The repeated rows do not fit into memory.",
             f"frequency weights with sum {weight.sum():.3g}",
-            "Use ⟨weight_kind='importance'⟩, where only ratios matter.",
+            "Count them: `tally` with ⟨weight_kind='frequency'⟩. To fit a calibrator, use ⟨weight_kind='importance'⟩.",
         )
-    return np.repeat(np.arange(len(weight)), weight.astype(np.int64))
+    return np.repeat(np.arange(len(weight)), counts)
 
 
 MISSING_VALUES_REMEDY = "Give missing values a name, such as 'unknown'."

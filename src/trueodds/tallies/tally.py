@@ -23,6 +23,7 @@ from trueodds.data.plausibility import (
     unobserved_class_notes,
 )
 from trueodds.data.predictions import Predictions
+from trueodds.data.weights import counts_of_rows
 from trueodds.kernels import map_blocks
 from trueodds.kernels.fine_grid import N_EQUAL_CELLS
 from trueodds.lenses.base import Lens
@@ -99,7 +100,13 @@ class Tally(TallySums):
 
     @classmethod
     def from_predictions(
-        cls, preds: Predictions, *, lenses: Iterable[str | Lens] = (), grid: int | None = None, bins: int = 15
+        cls,
+        preds: Predictions,
+        *,
+        lenses: Iterable[str | Lens] = (),
+        grid: int | None = None,
+        bins: int = 15,
+        weight_kind: str | None = None,
     ) -> Tally:
         """Tally one batch of rows.
 
@@ -114,6 +121,8 @@ class Tally(TallySums):
             Keep the canonical lens (and named joint lenses) on a simplex grid with this number of bins per axis.
         bins : int, default=15
             Uniform bins of the null covariance between classes, which is kept while K·bins ≤ 2000.
+        weight_kind : {"importance", "frequency"}, optional
+            With ``"frequency"``, a row of weight c is counted as c rows, up to 2⁵³ in all.
 
         Returns
         -------
@@ -123,12 +132,15 @@ class Tally(TallySums):
         Raises
         ------
         InputError
-            TO404 if a lens cannot be kept. TO203 if `bins` is not a count. TO204 if a lens does not apply.
+            TO404 if a lens cannot be kept. TO203 if `bins` is not a count. TO204 if a lens does not apply. TO110 if
+        frequency weights are not whole numbers.
 
         Notes
         -----
-        Cost: about 0.1 µs per row of ten classes.
+        Cost: about 0.1 µs per row of ten classes; with frequency weights up to c it is log₂ c times as much.
         """
+        if weight_kind == "frequency" and preds.weight is not None:
+            return cls._from_counted_rows(preds, lenses=lenses, grid=grid, bins=bins)
         if preds.cluster is not None:
             raise InputError(
                 "TO404",
@@ -151,6 +163,19 @@ class Tally(TallySums):
         for lens in extra_lenses:
             tally = tally._with_lens(lens, preds)
         return tally
+
+    @classmethod
+    def _from_counted_rows(cls, preds: Predictions, **settings: Any) -> Tally:
+        """Tally each row as often as its weight says, by doubling the sums of the rows of each binary digit."""
+        counts, rows = counts_of_rows(preds.w), preds.without_weights()
+        total: Tally | None = None
+        for digit in reversed(range(int(counts.max()).bit_length())):
+            total = None if total is None else total + total
+            if (has_digit := (counts >> digit) % 2 == 1).any():
+                part = cls.from_predictions(rows[has_digit], **settings)
+                total = part if total is None else total + part
+        assert total is not None  # a weight is positive
+        return replace(total, batches=BatchFingerprints.from_predictions(preds))
 
     def _with_lens(self, lens: Lens, preds: Predictions) -> Tally:
         lens.check(preds)

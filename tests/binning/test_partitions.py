@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from tests import reference
 from tests.data.refused import refused
-from trueodds import Predictions
+from trueodds import InputError, Predictions
 from trueodds.binning.equal_mass import EqualMass, FixedMass, Sweep, cut_weights
 from trueodds.binning.median_variance import MedianVariance, grow_tree
 from trueodds.binning.partition import Partition
@@ -756,3 +756,45 @@ def test_a_tree_does_not_depend_on_the_size_of_subtrees_that_are_grown_separatel
         trees.append((tree.axis, tree.cut, tree.low, tree.high))
     assert len(trees[0][0]) > 30
     assert all(tree == trees[0] for tree in trees)
+
+
+def test_rows_beyond_the_first_block_are_found_in_their_own_leaves() -> None:
+    rng = np.random.default_rng(0)
+    view = View(rng.dirichlet(np.ones(3), 3_000), rng.multinomial(1, [1 / 3] * 3, 3_000))
+    tree = MedianVariance().fit(view)
+    many = np.tile(view.p, (25, 1))  # more than are looked up at a time
+    assert tree.index(many).tolist() == np.tile(tree.index(view.p), 25).tolist()
+
+
+def test_a_text_names_the_side_that_a_grid_closes() -> None:
+    assert (str(SimplexGrid(4)), str(SimplexGrid(4, closed="left"))) == (
+        "simplex-grid 4", "simplex-grid 4, left-closed",
+    )  # fmt: skip
+
+
+def test_bins_of_fixed_mass_hold_a_hundred_rows_by_default() -> None:
+    assert str(FixedMass()) == "mass 100"
+    scores = np.arange(1_000) / 1_000
+    assert np.bincount(cells(FixedMass(), row_view(scores))).tolist() == [100] * 10
+
+
+def test_a_setting_of_another_partition_is_refused_in_a_sentence() -> None:
+    with pytest.raises(InputError) as caught:
+        as_partition("distinct", bins=4)
+    assert caught.value.problem[0].isupper()
+    assert caught.value.problem.lower().count("distinct") == 1
+
+
+@pytest.mark.parametrize("edges", [(0.0, 0.5, 1.5), (0.0, 0.5, 0.9), (-0.5, 0.5, 1.0), (0.2, 0.5, 1.0), (1.0,)])
+def test_edges_end_at_0_and_1_exactly(edges: tuple[float, ...]) -> None:
+    with refused("TO203"):
+        FixedEdges(edges)
+    assert FixedEdges((0.0, 1.0)).fit(row_view([0.3])).size == 1
+
+
+def test_cells_by_predicted_class_have_the_same_rows_with_weights_of_any_unit() -> None:
+    rng = np.random.default_rng(4)
+    P, y, w = rng.dirichlet(np.ones(4), 2_000), rng.multinomial(1, [0.25] * 4, 2_000), rng.integers(1, 4, 2_000)
+    in_rows = PredictedClass().fit(View(P, y, w.astype(float))).index(P)
+    in_halves = PredictedClass().fit(View(P, y, w / 2)).index(P)
+    assert in_halves.tolist() == in_rows.tolist()

@@ -781,8 +781,7 @@ def test_bins_of_fixed_mass_hold_a_hundred_rows_by_default() -> None:
 def test_a_setting_of_another_partition_is_refused_in_a_sentence() -> None:
     with pytest.raises(InputError) as caught:
         as_partition("distinct", bins=4)
-    assert caught.value.problem[0].isupper()
-    assert caught.value.problem.lower().count("distinct") == 1
+    assert caught.value.problem == "Partition distinct takes no bins."
 
 
 @pytest.mark.parametrize("edges", [(0.0, 0.5, 1.5), (0.0, 0.5, 0.9), (-0.5, 0.5, 1.0), (0.2, 0.5, 1.0), (1.0,)])

@@ -24,8 +24,8 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
     "modules": 489,
-    "lines of code": 73_514,
-    "lines of docstrings": 25_604,
+    "lines of code": 73_512,
+    "lines of docstrings": 25_603,
     "modules under 60 lines of code": 87,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 48,

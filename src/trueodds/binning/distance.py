@@ -24,10 +24,6 @@ class Distance:
     score_distance: Callable[[Array, Array], Array]
     is_norm: bool = True  # whether it is a norm of the difference, which the intervals of calibration errors need
 
-    def __call__(self, predicted: Array, observed: Array, joint: bool) -> Array:
-        """Distance of each cell: of vectors (…, m) if `joint`, else of single probabilities (…)."""
-        return self.vector_distance(predicted, observed) if joint else self.score_distance(predicted, observed)
-
     def __str__(self) -> str:
         return self.name
 

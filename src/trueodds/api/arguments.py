@@ -234,17 +234,17 @@ def resolve_all(
     return rows, used_rows
 
 
-def _resolve_counted_rows(
-    data: Any, mode: str | None, progress: Any
-) -> tuple[Predictions | Tally, Predictions | Tally]:
+def _resolve_counted_rows(data: Any, mode: str | None, progress: Any) -> tuple[Any, Any]:
     """Resolve data whose weights are frequencies: repeat the rows if they fit into memory, else count them."""
     source = read_for_call(data)
+    if mode == "exact":
+        return (preds := source.collect(progress=progress)), preds.expand_frequencies()
     limit = max_probabilities_in_memory()
-    preds = source.collect(progress=progress) if mode == "exact" else source.collect_within(limit, progress=progress)
-    if preds is not None and mode != "tally" and (mode == "exact" or preds.w.sum() * preds.k <= limit):
-        return preds, preds.expand_frequencies()
+    kept = None if mode == "tally" else source.collect_within(limit, progress=progress)
+    if kept is not None and kept.w.sum() * kept.k <= limit:
+        return kept, kept.expand_frequencies()
     step = partial(Tally.from_predictions, weight_kind="frequency")
-    counted = source.reduce(step, progress=progress) if preds is None else step(preds)
+    counted = source.reduce(step, progress=progress) if kept is None else step(kept)
     return counted, counted
 
 

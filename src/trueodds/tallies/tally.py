@@ -133,7 +133,7 @@ class Tally(TallySums):
         ------
         InputError
             TO404 if a lens cannot be kept. TO203 if `bins` is not a count. TO204 if a lens does not apply. TO110 if
-        frequency weights are not whole numbers.
+            frequency weights are not whole numbers.
 
         Notes
         -----

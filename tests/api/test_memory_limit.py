@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import trueodds as to
-from trueodds.api import memory_limit
-from trueodds.api.memory_limit import BASE_BYTES, BYTES_PER_PROBABILITY, MAX_PROBABILITIES
+from trueodds.api import arguments
+from trueodds.api.arguments import BASE_BYTES, BYTES_PER_PROBABILITY, MAX_PROBABILITIES
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_limits_of_all_control_groups_are_read(
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    limit_files = [file for file in memory_limit._limit_files(tmp_path / "cgroup", root) if file.exists()]
+    limit_files = [file for file in arguments._limit_files(tmp_path / "cgroup", root) if file.exists()]
     assert (
         sorted(
             int(file.read_text(encoding="utf-8")) for file in limit_files if file.read_text(encoding="utf-8") != "max"
@@ -51,8 +51,8 @@ def test_the_limits_of_all_control_groups_are_read(
     ],
 )
 def test_the_smallest_memory_decides(monkeypatch: pytest.MonkeyPatch, sizes: list[int], expected: int) -> None:
-    monkeypatch.setattr(memory_limit, "_memory_sizes", lambda: iter(sizes))
-    assert memory_limit.max_probabilities_in_memory.__wrapped__() == expected
+    monkeypatch.setattr(arguments, "_memory_sizes", lambda: iter(sizes))
+    assert arguments.max_probabilities_in_memory.__wrapped__() == expected
 
 
 def test_rows_that_do_not_fit_into_memory_are_tallied(monkeypatch: pytest.MonkeyPatch) -> None:

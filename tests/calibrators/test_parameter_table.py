@@ -29,7 +29,7 @@ from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloMap, LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.core.errors import InputError
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import holm
 from trueodds.data.predictions import Predictions
 
 

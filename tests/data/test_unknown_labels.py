@@ -17,8 +17,8 @@ from pyarrow import parquet
 import trueodds as to
 from tests.io.test_columns import refusal
 from trueodds import Predictions, read
-from trueodds.data.concatenate import concatenate
 from trueodds.data.plausibility import plausibility_notes
+from trueodds.data.predictions import concatenate
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import log_odds, rank_scores
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import holm, pvalue
 from trueodds.hypotests.group_tests import required_group_draws
 from trueodds.hypotests.multiple_testing import JointDraws, family_pvalue
-from trueodds.resampling.pvalues import pvalue
 
 
 def test_a_p_value_is_never_zero():

@@ -12,7 +12,7 @@ import pytest
 
 from tests.io.rows import FILES, columns, write
 from trueodds import InputError, Predictions, read
-from trueodds.data.concatenate import concatenate
+from trueodds.data.predictions import concatenate
 
 PETS = {"label": ["dog", "cat", "eel"], "p_cat": [0.2, 0.5, 0.1], "p_dog": [0.5, 0.3, 0.2], "p_eel": [0.3, 0.2, 0.7]}
 UNTYPED = ("csv", "jsonl")

@@ -12,7 +12,7 @@ import pytest
 from tests.io.fuzzing import FORMATS, check
 from tests.io.mutated import CSV, SETTINGS, answer, mutated
 from trueodds import Predictions, read
-from trueodds.data.concatenate import concatenate
+from trueodds.data.predictions import concatenate
 from trueodds.io import csv_files
 
 

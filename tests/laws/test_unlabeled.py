@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import trueodds as to
 from trueodds import InputError, Predictions
 from trueodds.cli import main
-from trueodds.data.concatenate import concatenate
+from trueodds.data.predictions import concatenate
 from trueodds.io.read import read_unlabeled
 
 N = 60

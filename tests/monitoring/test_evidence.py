@@ -10,8 +10,7 @@ import pytest
 
 from tests import reference
 from trueodds.kernels.cohort_sums import LEFT_OUT, NOT_OBSERVED, OBSERVED, TILT_GRID, UNKNOWN
-from trueodds.monitoring.alternatives import Alternatives
-from trueodds.monitoring.capital import Capital
+from trueodds.monitoring.capital import Alternatives, Capital
 from trueodds.monitoring.evidence import EvidenceSums, shock_log_ratio, sum_evidence
 
 MARGIN = float(np.log(1.05))

@@ -13,8 +13,7 @@ import pytest
 from scipy.stats import binom
 
 import trueodds as to
-from trueodds.monitoring.alternatives import Alternatives
-from trueodds.monitoring.capital import Capital
+from trueodds.monitoring.capital import Alternatives, Capital
 from trueodds.monitoring.evidence import sum_evidence
 
 MARGIN = float(np.log(1.05))

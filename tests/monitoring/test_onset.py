@@ -10,7 +10,7 @@ import trueodds as to
 from trueodds.monitoring.capital import uninvested
 from trueodds.monitoring.evidence import EVENTS, EXPECTED, N_TOTALS, VARIANCE
 from trueodds.monitoring.evidence import ROWS as ROWS_KNOWN
-from trueodds.monitoring.judged_cohorts import JudgedSums
+from trueodds.monitoring.judgment import JudgedSums
 from trueodds.monitoring.onset import estimate_error
 
 CHANGE, COHORTS, ROWS = 12, 40, 2000

@@ -11,8 +11,13 @@ import pytest
 import trueodds as to
 from trueodds.core.typing import Array
 from trueodds.resampling.few_labels.judged_rows import SampledRows
-from trueodds.resampling.few_labels.powered_mean import mean_of_labels, prediction_powered, rogan_gladen
-from trueodds.resampling.few_labels.recalibrated_judge import recalibrate_judge, standardized_logits
+from trueodds.resampling.few_labels.powered_mean import (
+    mean_of_labels,
+    prediction_powered,
+    recalibrate_judge,
+    rogan_gladen,
+    standardized_logits,
+)
 
 Y = np.array([1.0, 1.0, 0.0, 1.0])
 

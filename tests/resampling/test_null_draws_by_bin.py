@@ -13,8 +13,8 @@ from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling import null_distribution
 from trueodds.resampling.bootstrap import bootstrap_cells
 from trueodds.resampling.cell_draws import CellRedraw, null_covariance
+from trueodds.resampling.draws import evaluate
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.evaluate import evaluate
 from trueodds.resampling.null_distribution import can_draw_by_bin, noise_floor_draws, null_draws
 
 DRAWS = 4000

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from trueodds import InputError, Predictions, read
-from trueodds.data.concatenate import concatenate
+from trueodds.data.predictions import concatenate
 from trueodds.tallies.reservoir import Reservoir, SampledTally, hash_row_ids
 from trueodds.tallies.tally import Tally
 

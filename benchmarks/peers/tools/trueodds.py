@@ -16,8 +16,8 @@ from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import bootstrap, bootstrap_cells
 from trueodds.resampling.cell_draws import CellRedraw
+from trueodds.resampling.draws import evaluate
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.evaluate import evaluate
 from trueodds.resampling.tally_estimand import tally_estimand
 
 DISTRIBUTION = "trueodds"

@@ -16,8 +16,7 @@ from trueodds.core.signatures import checks_arguments
 from trueodds.core.suggestions import suggest_names
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array
-from trueodds.data.concatenate import concatenate
-from trueodds.data.predictions import Predictions
+from trueodds.data.predictions import Predictions, concatenate
 from trueodds.diagrams import DIAGRAMS, PREDICTION_DIAGRAMS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.curve_smoother import is_supported

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.api.arguments import resolve_for_fit, resolve_method
+from trueodds.api.arguments import max_probabilities_in_memory, resolve_for_fit, resolve_method
 from trueodds.api.array_arguments import accept_separate_arrays
-from trueodds.api.memory_limit import max_probabilities_in_memory
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
 from trueodds.lenses.lens_by_name import as_lens

@@ -28,10 +28,10 @@ from trueodds.resampling.few_labels.powered_mean import (
     PoweredMean,
     mean_of_labels,
     prediction_powered,
+    recalibrate_judge,
     rogan_gladen,
     wilson_interval,
 )
-from trueodds.resampling.few_labels.recalibrated_judge import recalibrate_judge
 from trueodds.resampling.few_labels.results import LabelsAlone, PredictionPoweredMean
 
 MIN_LABELS_OF_CLASS = 5  # of either class, below which the judge is not recalibrated

@@ -28,8 +28,8 @@ from trueodds.api.table_measures import Lenses, Measures, RequestedColumn, choos
 from trueodds.api.table_results import ResultTable
 from trueodds.api.table_segments import SegmentedRows, add_segments
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.holm import holm
 from trueodds.core.progress import Progress, report_progress
+from trueodds.core.pvalues import holm
 from trueodds.core.rng import as_generator, seed_of
 from trueodds.core.settings import Level, check
 from trueodds.data.predictions import Predictions

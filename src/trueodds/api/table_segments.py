@@ -15,7 +15,7 @@ from trueodds.api.table_evaluation import UNOBSERVED_CLASS, list_some, merge_not
 from trueodds.api.test import test
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_count
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import holm
 from trueodds.core.results import Verdict
 from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions

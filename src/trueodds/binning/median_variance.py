@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.core.ordering import round_significant
+from trueodds.core.arithmetic import round_significant
 from trueodds.core.settings import Count
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks

@@ -67,7 +67,7 @@ def _prepare_folder(files: tuple[str, ...], out: str | None) -> tuple[Path, Path
 
 def _read_rows(files: tuple[str, ...], columns: dict[str, Any]) -> tuple[Any, str]:
     """Return the first rows of the files, and which they are; of clusters, those of the first batch."""
-    from trueodds.data.concatenate import concatenate
+    from trueodds.data.predictions import concatenate
     from trueodds.io.source import Source
     from trueodds.selftest.laws import MAX_ROWS
 

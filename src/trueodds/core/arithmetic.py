@@ -1,7 +1,8 @@
-"""Arithmetic of arrays: sums of products, the same on every number of cores, the variance of a sum, and divisions."""
+"""Arithmetic of arrays: sums of products, the same on every number of cores, variances, divisions, and an order."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,3 +63,27 @@ def divide_by_largest(values: Array) -> Array:
 def divide_or_zero(numerator: Array, denominator: Array) -> Array:
     """Return the quotient of two arrays, 0 where the denominator is 0."""
     return np.asarray(np.where(denominator != 0, numerator / np.where(denominator != 0, denominator, 1.0), 0.0))
+
+
+def round_significant(x: float) -> float:
+    """Round to nine significant digits.
+
+    >>> round_significant(0.1 + 0.2) == round_significant(0.3)
+    True
+    """
+    return float(f"{x:.9g}")
+
+
+def decreasing_order(values: Iterable[float], *tie_breakers: Iterable[float]) -> Sequence[int]:
+    """Return the indices that sort the values from the largest to the smallest.
+
+    Values that agree to nine digits are ordered by the next of `tie_breakers`, also decreasing, and finally keep their
+    order. NaN comes last.
+
+    >>> decreasing_order([0.3, 0.5, 0.1 + 0.2])
+    [1, 0, 2]
+    >>> decreasing_order([0.3, 0.5, 0.1 + 0.2], [1, 2, 3])
+    [1, 2, 0]
+    """
+    keys = [[-round_significant(value) for value in column] for column in (values, *tie_breakers)]
+    return np.lexsort(keys[::-1]).tolist()

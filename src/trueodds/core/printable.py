@@ -3,13 +3,17 @@ r"""Escape control characters in text from data, so that it cannot control a ter
 Names of columns, classes, groups and files may hold terminal escapes, C1 controls, or controls of the text direction.
 Results keep the real names. Wherever text is put out (`str`, the terminal, pictures, pages, messages) such a character
 is written as Python would write it in a literal, `\x1b` or `\u202e`. So are lone surrogates, which no encoding takes.
+
+Names written from right to left are isolated on pages, after that: the direction of punctuation and digits follows that
+of the letters beside them, so that ``"class {name}: 3"`` with a Hebrew name is displayed with the 3 in front of the
+name. The isolating characters are invisible.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 # The C0 controls except the line feed, DEL, the C1 controls, bidirectional controls, line and paragraph separators, and
@@ -75,13 +79,18 @@ def printable_tree(value: Any) -> Any:
     >>> printable_tree({"label": ["a\\x85", 1]})
     {'label': ['a\\\\x85', 1]}
     """
+    return _change_texts(value, to_printable)
+
+
+def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Change all text in nested mappings, lists and tuples, keys included."""
     if isinstance(value, str):
-        return to_printable(value)
+        return change(value)
     if isinstance(value, Mapping):
-        return {printable_tree(key): printable_tree(item) for key, item in value.items()}
+        return {_change_texts(key, change): _change_texts(item, change) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        items = map(printable_tree, value)
-        return tuple(items) if isinstance(value, tuple) else list(items)
+        items = [_change_texts(item, change) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
     return value
 
 
@@ -151,3 +160,70 @@ def _escape(match: re.Match[str]) -> str:
 def escape_marks(name: str) -> str:
     """Return a name from the data so that no part of it is taken for marked code (see `errors`)."""
     return name.replace("⟨", r"\u27e8").replace("⟩", r"\u27e9")
+
+
+ISOLATE, END_OF_ISOLATE = "\u2068", "\u2069"  # FIRST STRONG ISOLATE and POP DIRECTIONAL ISOLATE
+
+_LETTERS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_LETTER = re.compile(f"[{_LETTERS}]")
+_WORDS = f"[{_LETTERS}]+(?:[\\s\\d]+[{_LETTERS}]+)*"
+
+
+def isolate(text: str, names: Iterable[str] = ()) -> str:
+    r"""Enclose text from right to left in isolating characters.
+
+    Parameters
+    ----------
+    text : str
+        Text in any script.
+    names : iterable of str
+        Names that may occur in the text. Each is isolated as a whole, with the digits and brackets in it.
+
+    Returns
+    -------
+    str
+        The text; the same without letters from right to left.
+
+    Examples
+    --------
+    >>> isolate("cat: 3")
+    'cat: 3'
+    >>> isolate("\u05d0\u05d1 (2): 3", ["\u05d0\u05d1 (2)"]) == "\u2068\u05d0\u05d1 (2)\u2069: 3"
+    True
+    """
+    return text if _LETTER.search(text) is None else _isolate_matches(text, _pattern(names))
+
+
+def isolate_tree(value: Any, names: Iterable[str] = ()) -> Any:
+    r"""Isolate all text from right to left in nested mappings, lists and tuples, keys included.
+
+    Parameters
+    ----------
+    value : object
+        Mappings, lists and tuples of JSON values.
+    names : iterable of str
+        Names that are isolated as a whole.
+
+    Returns
+    -------
+    object
+        A copy of the value.
+
+    Examples
+    --------
+    >>> isolate_tree({"n": 3, "label": ["\u05d0"]}) == {"n": 3, "label": ["\u2068\u05d0\u2069"]}
+    True
+    """
+    pattern = _pattern(names)
+    return _change_texts(value, lambda text: text if _LETTER.search(text) is None else _isolate_matches(text, pattern))
+
+
+def _pattern(names: Iterable[str]) -> re.Pattern[str]:
+    """Return the pattern of the names, the longest first, and of words from right to left."""
+    affected = sorted({name for name in names if _LETTER.search(name)}, key=lambda name: (-len(name), name))
+    return re.compile("|".join([*map(re.escape, affected), _WORDS]))
+
+
+def _isolate_matches(text: str, pattern: re.Pattern[str]) -> str:
+    """Enclose all matches of the pattern in isolating characters."""
+    return pattern.sub(lambda match: f"{ISOLATE}{match[0]}{END_OF_ISOLATE}", text)

@@ -10,9 +10,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from trueodds.binning.uniform import Uniform
-from trueodds.core.arithmetic import weighted_sum
+from trueodds.core.arithmetic import decreasing_order, weighted_sum
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Integer, Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling

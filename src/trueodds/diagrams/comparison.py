@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from trueodds.core.arithmetic import decreasing_order
 from trueodds.core.errors import Note
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.rng import as_generator, seed_of
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.core.ordering import decreasing_order
+from trueodds.core.arithmetic import decreasing_order
 from trueodds.diagrams import bins
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_percent

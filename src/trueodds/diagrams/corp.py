@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from trueodds.core.arithmetic import decreasing_order
 from trueodds.core.errors import InputError, Note
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.core.typing import Array
 from trueodds.diagrams import corp_curve

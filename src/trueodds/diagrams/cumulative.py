@@ -9,9 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trueodds.core.arithmetic import weighted_sum
+from trueodds.core.arithmetic import decreasing_order, weighted_sum
 from trueodds.core.errors import Note
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling

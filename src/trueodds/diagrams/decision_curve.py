@@ -8,9 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from trueodds.core.arithmetic import weighted_sum
+from trueodds.core.arithmetic import decreasing_order, weighted_sum
 from trueodds.core.errors import InputError, Note
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.results import Interval
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Range

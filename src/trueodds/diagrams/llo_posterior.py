@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, replacement_notes, resolve_min_prob
+from trueodds.core.arithmetic import decreasing_order
 from trueodds.core.errors import Note
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling

@@ -12,8 +12,8 @@ from scipy.special import chdtrc, ndtri
 
 from trueodds.calibrators._glm.baseline_logits import baseline_index
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, replacement_notes, resolve_min_prob
+from trueodds.core.arithmetic import decreasing_order
 from trueodds.core.errors import Note
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling

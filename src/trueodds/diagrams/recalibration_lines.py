@@ -22,9 +22,8 @@ from trueodds.calibrators._glm.log_probabilities import (
 )
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
-from trueodds.core.arithmetic import weighted_sum
+from trueodds.core.arithmetic import decreasing_order, weighted_sum
 from trueodds.core.errors import InputError, Note
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import bdtrc
 
 from trueodds.binning.uniform import Uniform
+from trueodds.core.arithmetic import decreasing_order
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_count
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.core.typing import Array
 from trueodds.diagrams import bins

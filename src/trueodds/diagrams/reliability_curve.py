@@ -10,9 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from trueodds.calibrators.kernel import KernelSpec
-from trueodds.core.arithmetic import weighted_sum
+from trueodds.core.arithmetic import decreasing_order, weighted_sum
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.arithmetic import decreasing_order
 from trueodds.core.errors import Note
-from trueodds.core.ordering import decreasing_order
 from trueodds.core.typing import Array
 from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style import styling

@@ -13,7 +13,7 @@ from trueodds.binning.partition import Partition, resolve_n_bins
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import holm
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.data.class_names import looks_like_a_number

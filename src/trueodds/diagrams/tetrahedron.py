@@ -15,8 +15,8 @@ import numpy as np
 from trueodds.core import json_files
 from trueodds.core.content_security_policy import csp_hash
 from trueodds.core.errors import InputError
+from trueodds.core.printable import isolate
 from trueodds.core.settings import Range
-from trueodds.core.text_direction import isolate
 from trueodds.core.typing import Array
 from trueodds.diagrams import simplex_geometry, simplex_marks
 from trueodds.diagrams._style import styling

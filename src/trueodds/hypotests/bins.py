@@ -16,7 +16,7 @@ from scipy.special import chdtrc, gammainc, gammaincc, gammaln, log_ndtr, ndtr
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import HasPartition
 from trueodds.core.errors import InputError, Note
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import holm, pvalue
 from trueodds.core.typing import Array
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
@@ -29,7 +29,6 @@ from trueodds.resampling.poisson_binomial import (
     count_pmfs,
     poisson_binomial_pmf,
 )
-from trueodds.resampling.pvalues import pvalue
 
 MAX_LISTED_BINS = 100  # maximum number of bins listed in the parts
 MAX_COVARIANCE_ELEMENTS = 2e7  # maximum number of elements of all covariance matrices, 160 MB

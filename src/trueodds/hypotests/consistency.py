@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import exact_pvalues, holm, pvalue
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples
@@ -22,9 +22,9 @@ from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTe
 from trueodds.hypotests.multiple_testing import family_pvalue, insufficient_draws_notes
 from trueodds.hypotests.null_draws import draw_null_statistics, min_cluster_pvalue, prepare_votes
 from trueodds.lenses.base import Lens
+from trueodds.resampling.draws import evaluate
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import notes_on_edges
-from trueodds.resampling.evaluate import evaluate
 from trueodds.resampling.label_draws import AllLabelings
 from trueodds.resampling.null_distribution import (
     DRAWN_LABELS_TEXT,
@@ -32,7 +32,6 @@ from trueodds.resampling.null_distribution import (
     can_draw_by_bin,
     null_description,
 )
-from trueodds.resampling.pvalues import exact_pvalues, pvalue
 from trueodds.resampling.tally_estimand import CELL_DRAWS_TEXT, tally_estimand, tally_notes, tally_null_draws
 from trueodds.tallies.tally import Tally
 

@@ -18,6 +18,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_pvalue_relation
 from trueodds.core.json_files import JsonObject
 from trueodds.core.printable import to_printable
+from trueodds.core.pvalues import pvalue
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
@@ -33,7 +34,6 @@ from trueodds.resampling.estimand import Estimand, select_rows
 from trueodds.resampling.null_distribution import (
     null_description,
 )
-from trueodds.resampling.pvalues import pvalue
 
 
 @dataclass(frozen=True)

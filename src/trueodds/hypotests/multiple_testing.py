@@ -17,11 +17,10 @@ import numpy as np
 
 from trueodds.core.arithmetic import divide_by_largest
 from trueodds.core.errors import InputError, Note
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import TIE_TOLERANCE, holm, pvalue
 from trueodds.core.results import DECISION_LEVEL
 from trueodds.core.typing import Array
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 
 LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 

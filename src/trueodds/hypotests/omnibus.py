@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import chdtrc, log_ndtr, ndtri
 
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import TIE_TOLERANCE, holm, pvalue
 from trueodds.core.settings import Resamples
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
@@ -32,7 +32,6 @@ from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels import map_columns, map_items
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 
 MIN_TAIL = 1e-300  # smallest χ² tail probability that is used; its logarithm is −690.8
 LOG_MIN_TAIL = -690.0  # smaller tails are ordered by χ²: half of it is subtracted from this value

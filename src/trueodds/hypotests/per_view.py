@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import holm
 from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples, check
 from trueodds.core.typing import Array

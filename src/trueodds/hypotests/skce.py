@@ -14,6 +14,7 @@ from scipy.special import ndtr
 
 from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note
+from trueodds.core.pvalues import pvalue
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity
@@ -21,7 +22,6 @@ from trueodds.estimators.skce import FORMS, RowPairs, SquaredKernelError
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
-from trueodds.resampling.pvalues import pvalue
 
 KERNEL_BOUND = 2.0  # upper bound of |k (e_y − p)·(e_z − q)| for a kernel k ≤ 1
 MIN_EXPECTED_OUTCOMES = 10.0  # Σ p(1 − p) below which the asymptotic distributions reject too often

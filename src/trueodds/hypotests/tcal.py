@@ -15,7 +15,7 @@ from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.arithmetic import divide_or_zero
 from trueodds.core.errors import InputError
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import holm, pvalue
 from trueodds.core.settings import BinCount, Positive
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import RowCells
@@ -25,7 +25,6 @@ from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
-from trueodds.resampling.pvalues import pvalue
 
 MAX_SCALES = 32  # length of the array of scales; unused entries are NaN
 MAX_TALLY_HALVINGS = 8  # the fine grid of a tally has 3840 = 2⁸ · 15 cells and can be halved 8 times

@@ -12,8 +12,7 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import check
 from trueodds.core.typing import Array
 from trueodds.data.arrays import tensor_to_array
-from trueodds.data.concatenate import concatenate
-from trueodds.data.predictions import Predictions
+from trueodds.data.predictions import Predictions, concatenate
 from trueodds.data.probabilities import SUM_TOLERANCE_OF_DTYPE
 from trueodds.data.remedies import restate_own_arguments
 from trueodds.io.columns import ColumnSelection

@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels.cohort_sums import CELL_COLUMNS, CERTAIN_COLUMNS, TILT_GRID, sum_likelihood_ratios, sum_tilted
-from trueodds.monitoring.alternatives import Alternatives
+from trueodds.monitoring.capital import Alternatives
 
 # Columns of `cells`; the first three are also those of `certain`.
 ROWS, EVENTS, EXPECTED, VARIANCE, UNKNOWN, UNLABELED, UNLABELED_EXPECTED = range(7)

@@ -20,8 +20,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.monitoring import report_of_state
 from trueodds.monitoring.cohort_tally import CohortTally, NotInOrder, RowBatch, tally_batches
 from trueodds.monitoring.cohorts import Moment, UnitName, format_moment, read_moment
-from trueodds.monitoring.judged_cohorts import JudgedCohort
-from trueodds.monitoring.judgment import Judgment
+from trueodds.monitoring.judgment import JudgedCohort, Judgment
 from trueodds.monitoring.monitor_report import MonitorReport
 from trueodds.monitoring.monitor_settings import MonitorSettings
 from trueodds.monitoring.monitored_model import MonitoredModel

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from trueodds.core.errors import InputError, argument, describe
 from trueodds.core.settings import NonNegative, Probability, Range, Settings, check
-from trueodds.monitoring.alternatives import EDGES, FEW_EDGES, FEW_GAPS, GAPS, Alternatives
+from trueodds.monitoring.capital import EDGES, FEW_EDGES, FEW_GAPS, GAPS, Alternatives
 from trueodds.monitoring.cohorts import Unit, UnitName, format_horizon, parse_horizon
 
 Missing = Literal["refuse", "least", "exclude", "no-event"]

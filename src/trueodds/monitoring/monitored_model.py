@@ -14,7 +14,7 @@ from trueodds.core.errors import InputError, describe
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens
 from trueodds.lenses.lens_by_name import as_lens
-from trueodds.monitoring.alternatives import Alternatives
+from trueodds.monitoring.capital import Alternatives
 from trueodds.monitoring.monitor_settings import MonitorSettings
 
 

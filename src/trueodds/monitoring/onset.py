@@ -9,11 +9,10 @@ import numpy as np
 
 from trueodds.core.json_files import JsonObject
 from trueodds.core.results import Interval
-from trueodds.monitoring.alternatives import Alternatives
-from trueodds.monitoring.capital import weights
+from trueodds.monitoring.capital import Alternatives, weights
 from trueodds.monitoring.cohort_tally import ALL_ROWS
 from trueodds.monitoring.evidence import EVENTS, EXPECTED, ROWS, UNKNOWN, UNLABELED_EXPECTED, VARIANCE
-from trueodds.monitoring.judged_cohorts import JudgedSums
+from trueodds.monitoring.judgment import JudgedSums
 
 REGION = 3.0  # nats below the best start that are still in the region of the onset
 PRIOR_VARIANCE = 50.0  # variance of the events at which the anytime-valid interval is narrowest, relative to its size

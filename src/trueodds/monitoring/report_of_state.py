@@ -10,18 +10,18 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_count
 from trueodds.core.typing import Array
-from trueodds.monitoring.advice import Advice, advise
 from trueodds.monitoring.capital import newly_invested
 from trueodds.monitoring.cohort_tally import ALL_ROWS
 from trueodds.monitoring.cohorts import format_moment
 from trueodds.monitoring.evidence import EVENTS, EXPECTED, UNLABELED_EXPECTED, VARIANCE
-from trueodds.monitoring.judged_cohorts import totals_of
-from trueodds.monitoring.judgment import MAX_CONTRIBUTIONS, Contribution
+from trueodds.monitoring.judgment import MAX_CONTRIBUTIONS, Contribution, totals_of
 from trueodds.monitoring.monitor_report import (
+    Advice,
     CohortRow,
     MonitorReport,
     MonitorStatus,
     PredictionDrift,
+    advise,
     total_variation,
 )
 from trueodds.monitoring.monitor_settings import MonitorSettings

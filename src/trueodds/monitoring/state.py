@@ -16,13 +16,11 @@ from trueodds.core import json_files
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.kernels.cohort_sums import CERTAIN_COLUMNS, TILT_GRID
-from trueodds.monitoring.alternatives import Alternatives
-from trueodds.monitoring.capital import DISCOUNTS, Capital
+from trueodds.monitoring.capital import DISCOUNTS, Alternatives, Capital
 from trueodds.monitoring.cohort_tally import MIN_COMMON, MIN_COMMON_SHARE, CohortSums, CohortTally
 from trueodds.monitoring.cohorts import Moment
 from trueodds.monitoring.evidence import N_TOTALS, EvidenceSums
-from trueodds.monitoring.judged_cohorts import JudgedCohort, JudgedSums
-from trueodds.monitoring.judgment import Contribution, Judgment, MonitorEpoch
+from trueodds.monitoring.judgment import Contribution, JudgedCohort, JudgedSums, Judgment, MonitorEpoch
 from trueodds.monitoring.monitor_settings import MonitorSettings
 from trueodds.monitoring.monitored_model import MonitoredModel
 from trueodds.tallies.tally_sums import checksum, to_strict_json

@@ -12,8 +12,8 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
-from trueodds.core.holm import holm
 from trueodds.core.progress import Progress
+from trueodds.core.pvalues import holm
 from trueodds.core.results import Estimate, Interval, Verdict
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.holm import holm
 from trueodds.core.json_files import strict_json
+from trueodds.core.pvalues import holm
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.group_results import Gap, Group, UnexaminedGroup

@@ -16,9 +16,15 @@ from trueodds.estimators.observed_expected import CalibrationInTheLarge
 from trueodds.kernels.bootstrap import ResidualNorms
 from trueodds.lenses.view import View
 from trueodds.resampling.cell_draws import CellBootstrap, pooled_sums
-from trueodds.resampling.draws import Bootstrap, Draws, RandomGroupBootstrap, can_resample_groups, views_and_statistics
+from trueodds.resampling.draws import (
+    Bootstrap,
+    Draws,
+    RandomGroupBootstrap,
+    can_resample_groups,
+    evaluate,
+    views_and_statistics,
+)
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.evaluate import evaluate
 
 MAX_RESAMPLED_ROWS = 200_000  # with more rows, multinomial counts over bins and outcomes are drawn: O(bins), not O(n)
 MAX_VECTOR_CELLS = 10_000  # cells of vectors; with more of them, rows are drawn

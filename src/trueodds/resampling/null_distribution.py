@@ -22,8 +22,8 @@ from trueodds.lenses.ranked import TopLabel
 from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.resampling.cell_draws import CellRedraw, null_covariance
+from trueodds.resampling.draws import evaluate
 from trueodds.resampling.estimand import Estimand, pooled_view, select_rows
-from trueodds.resampling.evaluate import evaluate
 from trueodds.resampling.label_draws import (
     CellLayout,
     OutcomeDraws,

@@ -14,8 +14,8 @@ from trueodds.kernels.fine_grid import CELL_EDGES
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Classwise
 from trueodds.resampling.cell_draws import CellRedraw
+from trueodds.resampling.draws import evaluate
 from trueodds.resampling.estimand import Estimand, refuse_average
-from trueodds.resampling.evaluate import evaluate
 from trueodds.tallies.tally import Tally
 
 CELL_DRAWS_TEXT = "Outcomes were drawn for cells of the tally, not for rows; the family-wise p-value is Holm's."

@@ -10,8 +10,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_percent
 from trueodds.core.typing import Array
-from trueodds.data.concatenate import concatenate
-from trueodds.data.predictions import Predictions
+from trueodds.data.predictions import Predictions, concatenate
 from trueodds.tallies.tally import Tally
 
 MAX_PROBS = 2_000_000  # maximum number of probabilities in a sample

@@ -12,8 +12,8 @@ import numpy as np
 
 from trueodds.api.measure import measure
 from trueodds.api.test import test
-from trueodds.core.holm import holm
 from trueodds.core.progress import Progress
+from trueodds.core.pvalues import holm
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.common.data_files import hash_file, load_parquet

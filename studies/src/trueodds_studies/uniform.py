@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import smirnov
 
-from trueodds.core.holm import holm
 from trueodds.core.progress import Progress
+from trueodds.core.pvalues import holm
 from trueodds.core.typing import Array
 from trueodds.hypotests import TESTS
 from trueodds_studies.common.resumable_runs import run_cells

@@ -15,8 +15,8 @@ from trueodds.calibrators._glm.parameter_uncertainty import (
     ParameterUncertainty,
 )
 from trueodds.core.formatting import format_number
-from trueodds.core.holm import holm
 from trueodds.core.printable import to_printable
+from trueodds.core.pvalues import holm
 from trueodds.core.typing import Array
 
 MAX_SHOWN_CLASSES = 20  # rows of the table; of more classes, those with the smallest p-values are shown

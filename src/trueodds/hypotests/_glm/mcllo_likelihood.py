@@ -26,7 +26,7 @@ from trueodds.calibrators._glm.parameter_covariance import (
     whitening_matrix,
 )
 from trueodds.core.errors import InputError
-from trueodds.core.holm import holm
+from trueodds.core.pvalues import holm
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class

@@ -8,9 +8,8 @@ from typing import Any
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_share
 from trueodds.core.notebook_html import details_html, frame_html, notes_html, paragraph_html, picture_html
-from trueodds.core.printable import printable_tree
+from trueodds.core.printable import isolate_tree, printable_tree
 from trueodds.core.table import Column, Table, format_html_table
-from trueodds.core.text_direction import isolate_tree
 from trueodds.core.versions import version_rows
 from trueodds.diagrams.base import Diagram
 from trueodds.reports.audit_result import AuditResult

@@ -16,9 +16,8 @@ from trueodds.core.formatting import (
     format_percent_in_text,
     format_pvalue_clause,
 )
-from trueodds.core.printable import printable_tree
+from trueodds.core.printable import isolate_tree, printable_tree
 from trueodds.core.table import Column, Table
-from trueodds.core.text_direction import isolate_tree
 from trueodds.core.versions import version_rows
 from trueodds.reports.audit_sections import AuditDiagram, AuditInterval, AuditMeasure, Section
 from trueodds.reports.html.figures import Picture, axis_names, bar_level

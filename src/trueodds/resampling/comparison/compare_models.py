@@ -14,6 +14,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
+from trueodds.core.pvalues import pvalue
 from trueodds.core.results import Interval
 from trueodds.core.settings import OneOf, Settings
 from trueodds.core.typing import Array
@@ -25,12 +26,10 @@ from trueodds.resampling.comparison.compared_model import ComparedModel, compare
 from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
 from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences, error_difference
 from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows
-from trueodds.resampling.draws import DrawnRows, Draws
+from trueodds.resampling.draws import DrawnRows, Draws, evaluate
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import MIN_RESAMPLES
-from trueodds.resampling.evaluate import evaluate
 from trueodds.resampling.intervals.method import CONSTANT_OUTCOMES_TEXT, IntervalSpec
-from trueodds.resampling.pvalues import pvalue
 from trueodds.tallies.tally import Tally, models_with_rows
 
 Model = Predictions | Tally

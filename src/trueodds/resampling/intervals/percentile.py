@@ -7,14 +7,13 @@ from scipy.special import ndtr, ndtri
 
 from trueodds.core.arithmetic import divide_by_largest
 from trueodds.core.errors import InputError
+from trueodds.core.pvalues import TIE_TOLERANCE
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean
-from trueodds.resampling.draws import Jackknife
+from trueodds.resampling.draws import Jackknife, evaluate
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.evaluate import evaluate
-from trueodds.resampling.pvalues import TIE_TOLERANCE
 
 
 def percentile_interval(draws: Array, level: float) -> Interval:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.monitoring.alternatives import Alternatives
-from trueodds.monitoring.capital import Capital
+from trueodds.monitoring.capital import Alternatives, Capital
 from trueodds.monitoring.evidence import sum_evidence
 from trueodds.monitoring.judgment import GROUPS, RESERVE
 from trueodds.monitoring.monitor_settings import MonitorSettings

@@ -12,7 +12,7 @@ import numpy as np
 
 import trueodds as to
 from trueodds.core import versions
-from trueodds.reports.comparison_report import comparison_page
+from trueodds.reports.html.comparison_page import comparison_page
 
 RESAMPLES = 39  # the fewest with which a test can be significant at its share of 5 %
 

@@ -21,8 +21,7 @@ from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.html import figures
 from trueodds.reports.html.audit_page import render_html, render_notebook_summary
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
-from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables
-from trueodds.reports.text.decision_regret_tables import regret_lines
+from trueodds.reports.text import group_tables, recalibration, result_tables
 from trueodds.reports.text.summary import SummaryLine, summary_lines
 from trueodds.reports.text.terminal import render_brief, render_text
 from trueodds.reports.text.verdict_sentence import MAX_HEADLINE_LENGTH, judge
@@ -263,12 +262,13 @@ def _evidence(forms: Forms) -> Iterator[str]:
     )
     if verdict["state"] != "not tested" and zeros != ([f"{n_zeros:,}"] if n_zeros else []):
         yield f"{n_zeros} impossible outcomes and {zeros} in the sentence"
-    rows = dict(data_and_settings.data_table(forms.result).rows)
+    rows = dict(result_tables.data_table(forms.result).rows)
     if rows["of these, observed"] != f"{n_zeros:,}":
         yield "the impossible outcomes in the table"
     decisions = facts["decisions"]
     if decisions:
-        (line,), gain_p = regret_lines(forms.result), decisions["test"]["pvalue"]
+        (line,) = (line for line in summary_lines(forms.result) if line.label == "Decision regret")
+        gain_p = decisions["test"]["pvalue"]
         if line is not None and ("not significant" in line.value) != (
             gain_p > alpha and decisions["regret"]["value"] > 0
         ):
@@ -623,7 +623,7 @@ def _pictures(forms: Forms) -> Iterator[str]:
 def _details(forms: Forms) -> Iterator[str]:
     """Sizes and notes in the forms; the bins outside their bars."""
     data, facts = forms.data, forms.facts
-    rows = dict(data_and_settings.data_table(forms.result).rows)
+    rows = dict(result_tables.data_table(forms.result).rows)
     if (
         rows["rows"] != f"{data['n']:,}"
         or f"{data['n']:,} row" not in forms.text

@@ -16,7 +16,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.reports.audit import Audit, audit
 from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.html.rendering import Cover
-from trueodds.reports.text import data_and_settings
+from trueodds.reports.text import result_tables
 from trueodds.reports.text.summary import summary_lines
 
 
@@ -74,7 +74,7 @@ def test_controls_in_a_title_are_escaped(report: Audit) -> None:
 
 def test_events_and_non_events_are_counted_beside_rows(report: Audit) -> None:
     events = int(_two_classes().y.sum())
-    rows = dict(data_and_settings.data_table(_typed(report)).rows)
+    rows = dict(result_tables.data_table(_typed(report)).rows)
     assert list(rows)[1:4] == ["rows", "events", "non-events"]
     assert (rows["events"], rows["non-events"]) == (str(events), str(80 - events))
     (line,) = [line for line in summary_lines(_typed(report)) if line.label == "Observed event rate"]
@@ -84,8 +84,8 @@ def test_events_and_non_events_are_counted_beside_rows(report: Audit) -> None:
 def test_events_of_weighted_rows_and_of_several_classes_are_not_counted() -> None:
     weighted = audit(_two_classes(weight=np.linspace(0.5, 2, 80)), resamples=39)
     assert _typed(weighted).data.event_counts is None
-    assert "events" not in dict(data_and_settings.data_table(_typed(weighted)).rows)
-    assert "events" not in dict(data_and_settings.data_table(_typed(example())).rows)
+    assert "events" not in dict(result_tables.data_table(_typed(weighted)).rows)
+    assert "events" not in dict(result_tables.data_table(_typed(example())).rows)
 
 
 def test_the_standard_measures_come_before_the_evidence(report: Audit) -> None:

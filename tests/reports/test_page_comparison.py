@@ -15,8 +15,7 @@ from tests.reports.test_page import Read, policy
 from trueodds.cli import main
 from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
-from trueodds.reports.comparison_report import comparison_page
-from trueodds.reports.html.comparison_page import verdict_of_models
+from trueodds.reports.html.comparison_page import comparison_page, verdict_of_models
 
 NAMES = ["calibrated", "<b>sharp</b>", "flat"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.reports.html.curve_pictures import round_ticks
+from trueodds.reports.html.svg_pictures import round_ticks
 from trueodds.reports.page_curves import PageCells
 
 

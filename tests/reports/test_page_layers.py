@@ -13,7 +13,7 @@ from tests.reports.test_page import Read
 from trueodds.data.predictions import Predictions
 from trueodds.reports.audit import Audit, audit
 from trueodds.reports.html import audit_page as page
-from trueodds.reports.html.reliability_svg import describe_bin, reliability_svg, select_bins
+from trueodds.reports.html.svg_pictures import describe_bin, reliability_svg, select_bins
 
 
 def _overconfident(k: int = 4, n: int = 500) -> Predictions:

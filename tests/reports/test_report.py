@@ -11,8 +11,6 @@ from tests.reports.example import example, typed
 from trueodds.io.answers import read_answers
 from trueodds.reports.audit_sections import AuditDiagram
 from trueodds.reports.text import (
-    data_and_settings,
-    decision_regret_tables,
     diagram_tables,
     group_tables,
     recalibration,
@@ -232,7 +230,7 @@ def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
     assert facts["Vote share"].value == "96.1 %"
     assert "Accuracy" not in facts
     assert "the vote share of the predicted class stays 96.3 %" in facts["Recalibration"].remark
-    assert ("vote share, predicted class", "96.1 %") in data_and_settings.data_table(typed(votes())).rows
+    assert ("vote share, predicted class", "96.1 %") in result_tables.data_table(typed(votes())).rows
     assert "vote share" in [column.name for column in group_tables.group_table(typed(votes())).columns]
 
 
@@ -338,5 +336,5 @@ def test_where_an_action_changes_the_event_rate_is_stated() -> None:
         ("classes", ["0", "1"], 0.3, "event rate of class 1 is 55.7 %"),
     ):
         audit["data"] |= {"kind": kind, "classes": classes, "event_rate": rate}
-        sentence = dict(decision_regret_tables.regret_table(typed(audit)).rows)["abstain → answer"]
+        sentence = dict(result_tables.regret_table(typed(audit)).rows)["abstain → answer"]
         assert sentence == f"at a predicted probability of 75.0 %, where the {phrase}"

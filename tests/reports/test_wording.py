@@ -11,7 +11,7 @@ import pytest
 import trueodds as to
 from tests.reports.example import example, typed
 from trueodds.reports.html.audit_page import render_html
-from trueodds.reports.text import data_and_settings, group_tables, result_tables
+from trueodds.reports.text import group_tables, result_tables
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
 
@@ -30,7 +30,7 @@ def test_weighted_means_are_called_weighted() -> None:
     facts = facts_of(weighted())
     assert facts["Accuracy"].remark == "weighted, 899 rows"
     assert facts["Mean confidence"].remark == "weighted, probability of the predicted class"
-    assert ("accuracy, weighted", "96.1 %") in data_and_settings.data_table(typed(weighted())).rows
+    assert ("accuracy, weighted", "96.1 %") in result_tables.data_table(typed(weighted())).rows
     assert "Means and errors are weighted." in group_tables.group_table(typed(weighted())).intro
     assert "weighted accuracy" in render_html(weighted()).replace("\xa0", " ")
     audit = weighted()

@@ -7,7 +7,6 @@ that they cannot contradict each other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +36,6 @@ from trueodds.reports.audit_sections import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditResult(Section):
     """An audit in the schema ``trueodds.audit/1``, of which every report is a view.
 

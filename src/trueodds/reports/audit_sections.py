@@ -8,7 +8,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, partial
-from typing import Any, Self
+from typing import Any, Self, dataclass_transform
 
 from scipy.special import ndtri
 
@@ -31,9 +31,12 @@ NOT_ATTEMPTED = "not attempted"  # Saved: the status of a recalibration without 
 STEP_DOWN_MIN_P, HOLM = "step-down min-p", "Holm"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 class Section:
-    """A part of an audit: a dataclass whose fields are the keys of a JSON object, in their order."""
+    """A part of an audit: a frozen dataclass whose fields are the keys of a JSON object, in their order."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
     @classmethod
     def from_dict(cls, entry: Any) -> Self:
@@ -43,7 +46,8 @@ class Section:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the section as a new JSON object."""
-        return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
+        cls: Any = type(self)
+        return {name: _to_json(getattr(self, name)) for name in _converters(cls)}
 
 
 def _read_fields(cls: Any, entry: Any) -> Any:
@@ -84,7 +88,6 @@ def _to_json(value: Any) -> Any:
     return [_to_json(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditInterval(Section):
     """A confidence interval; an infinite limit is None."""
 
@@ -104,7 +107,6 @@ class AuditInterval(Section):
         return not low <= point <= high
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditData(Section):
     """The description of the data."""
 
@@ -154,7 +156,6 @@ class AuditData(Section):
         return self.n if self.clusters is None else self.clusters
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditVerdict(Section):
     """The verdict: its sentences, the state of calibration and the family-wise p-value."""
 
@@ -190,7 +191,6 @@ class AuditVerdict(Section):
         return mean, abs(z) if z is not None else math.inf if abs(mean) > 1e-12 else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditMeasure(Section):
     """An estimated score or error through a lens."""
 
@@ -212,7 +212,6 @@ class AuditMeasure(Section):
         return self.debiased is None or self.debiased > 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class StandardMeasure(Section):
     """A standard measure, such as the calibration slope, with its interval and the value of a calibrated model."""
 
@@ -239,7 +238,6 @@ class StandardMeasure(Section):
         return (self.value - point) * z / half_width if half_width > 0 else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditTest(Section):
     """The test of calibration through a lens, or that of the family of all hypotheses."""
 
@@ -258,7 +256,6 @@ class AuditTest(Section):
     notes: tuple[Note, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditCandidate(Section):
     """A candidate calibrator with its cross-validated scores."""
 
@@ -275,7 +272,6 @@ class AuditCandidate(Section):
     keeps_order: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditDiagram(Section):
     """The numbers of a diagram: a row of the table per bin or cell, and one of the panels per view."""
 
@@ -288,7 +284,6 @@ class AuditDiagram(Section):
     notes: tuple[Note, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class HeldOutDiagrams(Section):
     """The reliability diagrams of the held-out rows, before and after the recalibration."""
 
@@ -302,7 +297,6 @@ class HeldOutDiagrams(Section):
         return {"before": self.before, "after": self.after}
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditRecalibration(Section):
     """The recalibration: its candidates, the chosen one, and its gain on rows that neither fitted nor chose it."""
 
@@ -349,7 +343,6 @@ class AuditRecalibration(Section):
         return not self.confirmed and self.log_loss_before is None and self.log_loss_after is not None
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditGroup(Section):
     """The error of a subgroup, its p-values and its status."""
 
@@ -376,7 +369,6 @@ class AuditGroup(Section):
         return evidence_order(self.joint, self.pvalue, self.error)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditGap(Section):
     """The largest difference between two subgroups of a column."""
 
@@ -388,7 +380,6 @@ class AuditGap(Section):
     settled: bool = False  # whether the interval excludes 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditMulticalibration(Section):
     """The multicalibration error: the largest standardized cumulative residual of any subgroup."""
 
@@ -399,7 +390,6 @@ class AuditMulticalibration(Section):
     noise_floor: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class AmongGroups(Section):
     """The joint results of all subgroups."""
 
@@ -415,7 +405,6 @@ class AmongGroups(Section):
     multicalibration: AuditMulticalibration | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditDecisions(Section):
     """The decision regret and its test."""
 
@@ -423,7 +412,6 @@ class AuditDecisions(Section):
     test: AuditTest
 
 
-@dataclass(frozen=True, kw_only=True)
 class VoteCounts(Section):
     """The numbers of annotators per row."""
 
@@ -432,7 +420,6 @@ class VoteCounts(Section):
     max: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class MajorityOutcomes(Section):
     """Calibration against the majority vote of each row."""
 
@@ -445,7 +432,6 @@ class MajorityOutcomes(Section):
     log_loss: AuditMeasure
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShareOutcomes(Section):
     """Calibration against the vote shares of each row."""
 
@@ -453,7 +439,6 @@ class ShareOutcomes(Section):
     log_loss: AuditMeasure
 
 
-@dataclass(frozen=True, kw_only=True)
 class FurthestRow(Section):
     """A row with a large distance between prediction and votes."""
 
@@ -468,7 +453,6 @@ class FurthestRow(Section):
     pvalue: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class FurthestRows(Section):
     """The rows with the largest distances, and how many exceed the critical value of all distances."""
 
@@ -480,7 +464,6 @@ class FurthestRows(Section):
     draws: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditPeople(Section):
     """The comparison with the votes of annotators."""
 

@@ -18,11 +18,11 @@ from trueodds.reports.html import figures
 from trueodds.reports.html.methods_paragraph import cite_audit, describe_methods
 from trueodds.reports.html.rendering import Cover, css_percent, render_page
 from trueodds.reports.page_curves import PageCells
-from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
-from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
 from trueodds.reports.text.formatting import describe_size
+from trueodds.reports.text.recalibration import recalibration_table
+from trueodds.reports.text.result_tables import settings_table, test_table
 from trueodds.reports.text.summary import summary_lines
-from trueodds.reports.text.terminal import MAX_TABLE_ROWS, report_tables
+from trueodds.reports.text.terminal import report_tables, short_tables
 
 
 def render_html(
@@ -42,27 +42,14 @@ def render_html(
     """
     facts = printable_tree(facts)
     audit = AuditResult.from_dict(isolate_tree(facts, facts["data"].get("classes") or ()))
-    lists = {
-        "data": data_and_settings.data_table(audit),
-        "settings": data_and_settings.settings_table(audit),
+    tables = report_tables(audit)
+    tables |= {
+        "errors": figures.add_curves(audit, tables["errors"]),
+        "classes": figures.add_curves(audit, tables["classes"], "classwise"),
+        "tests": test_table(audit),
+        "recalibration": recalibration_table(audit),
+        "settings": settings_table(audit),
         "provenance": _provenance_table(audit),
-        "recalibration": recalibration.recalibration_table(audit),
-        "decision_regret": regret_table(audit),
-        "group_gaps": group_tables.group_gap_table(audit),
-    }
-    tables = {
-        "scores": result_tables.score_table(audit),
-        "standard_measures": result_tables.standard_measure_table(audit),
-        "errors": figures.add_curves(audit, result_tables.error_table(audit)),
-        "classes": figures.add_curves(audit, result_tables.class_table(audit), "classwise"),
-        "groups": group_tables.group_table(audit),
-        "group_measures": group_tables.group_measure_table(audit),
-        "tests": result_tables.test_table(audit),
-        "candidates": recalibration.candidate_table(audit),
-        "actions": action_table(audit),
-        "vote_measures": vote_tables.vote_measure_table(audit),
-        "vote_targets": vote_tables.vote_target_table(audit),
-        "furthest_rows": vote_tables.furthest_row_table(audit),
     }
     entries = figures.figure_entries(audit, svgs, widgets)
     return render_page(
@@ -77,7 +64,7 @@ def render_html(
         role="bad" if audit.verdict.rejected else "good" if audit.verdict.state == "no evidence" else "plain",
         size=describe_size(audit.data),
         scale=_mean_scale(audit.data),
-        facts=[*summary_lines(audit), *regret_lines(audit)],
+        facts=summary_lines(audit),
         main=figures.main_pictures(audit, entries),
         figures=entries,
         bar_level=figures.bar_level(audit.diagrams),
@@ -86,7 +73,6 @@ def render_html(
         curves_text="" if cells is None else cells.explanation,
         methods=describe_methods(audit),
         citation=cite_audit(audit),
-        lists=lists,
         tables=tables,
         notes=audit.notes_by_code(),
     )
@@ -127,17 +113,16 @@ def render_notebook_summary(facts: Mapping[str, Any], diagrams: Sequence[Diagram
     Of the diagrams the first is shown where matplotlib is installed. Nothing is loaded from any address.
     """
     audit = AuditResult.from_dict(printable_tree(facts))
-    lines = [*summary_lines(audit), *regret_lines(audit)]
+    lines = summary_lines(audit)
     texts = ([line.label for line in lines], [line.value for line in lines], [line.remark for line in lines])
     notes = [Note(code, text) for code, text in audit.notes_by_code()]
-    tables = [table.without_details().head(MAX_TABLE_ROWS) for table in report_tables(audit) if table.rows]
     return frame_html(
         f"<strong>{paragraph_html(audit.verdict.sentence)}</strong>",
         paragraph_html(audit.verdict.details),
         paragraph_html(f"{audit.data.source} · {describe_size(audit.data)}", is_faint=True),
         format_html_table(Table("", tuple(Column("", column, "text") for column in texts))),
         _first_picture(diagrams),
-        *(details_html(table.title, _text_table_html(table)) for table in tables),
+        *(details_html(table.title, _text_table_html(table)) for table in short_tables(audit)),
         details_html(f"Notes ({len(notes)})", notes_html(notes), is_open=True) if notes else "",
         paragraph_html(_FULL_REPORT_TEXT, is_faint=True),
     )

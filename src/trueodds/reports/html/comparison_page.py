@@ -1,13 +1,19 @@
-"""Render a comparison of models as one self-contained HTML page, with the style and script of the page of an audit."""
+"""Report a comparison of models as one self-contained HTML page: compute measures and diagrams, and render them."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from trueodds.core.errors import Note
+import trueodds
+from trueodds.api.arguments import resolve_data
+from trueodds.api.draw import draw
+from trueodds.api.measure import measure
+from trueodds.core import json_files
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import (
     format_boolean,
     format_count,
@@ -17,19 +23,25 @@ from trueodds.core.formatting import (
     format_pvalue_clause,
 )
 from trueodds.core.printable import isolate_tree, printable_tree
+from trueodds.core.results import Estimate, is_score
 from trueodds.core.table import Column, Table
-from trueodds.core.versions import version_rows
+from trueodds.core.versions import program_versions, version_rows
+from trueodds.data.predictions import Predictions
+from trueodds.io.models import is_pair
 from trueodds.reports.audit_sections import AuditDiagram, AuditInterval, AuditMeasure, Section
 from trueodds.reports.html.figures import Picture, axis_names, bar_level
-from trueodds.reports.html.reliability_svg import reliability_svg, select_bins, upper_limit
 from trueodds.reports.html.rendering import render_page
+from trueodds.reports.html.svg_pictures import reliability_svg, select_bins, upper_limit
+from trueodds.reports.provenance import fingerprint_rows
 from trueodds.reports.text.diagram_tables import diagram_table
 from trueodds.reports.text.formatting import format_settings, interval_heading
 from trueodds.reports.text.result_tables import ErrorMark, error_bars
 from trueodds.resampling.comparison.comparison_results import Comparison, Ranking
+from trueodds.tallies.tally import Tally
+
+MAIN_MEASURES = ("ece", "brier", "log_loss")  # estimators whose value the page has for every model
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelFacts(Section):
     """A model of the page: its main measures and its reliability diagram."""
 
@@ -40,7 +52,6 @@ class ModelFacts(Section):
     diagram: AuditDiagram
 
 
-@dataclass(frozen=True, kw_only=True)
 class ComparedPair(Section):
     """The difference of two models."""
 
@@ -52,7 +63,6 @@ class ComparedPair(Section):
     better: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class ComparisonFacts(Section):
     """What the page has of a comparison, or of a ranking with its pairs."""
 
@@ -72,27 +82,45 @@ class ComparisonFacts(Section):
     notes: tuple[Note, ...] = ()
 
 
-def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> str:
-    """Render the page of a comparison or ranking.
+def comparison_page(result: Comparison | Ranking, models: Any, path: str | Path | None = None) -> str:
+    """Return a comparison of models as one self-contained HTML page, as `Comparison.to_html` documents it.
 
-    Parameters
-    ----------
-    comparison : mapping
-        A comparison or ranking as JSON values, in which infinite values may be kept, with its `sentence` and the
-        `version` and `versions` of the programs.
-    models : sequence of mapping
-        For each model its `name`, `kind`, `k`, `fingerprint`, `measures` and reliability `diagram`.
+    The measures and diagrams of the page have the level, the number of bins, the weights and the seed of the result,
+    and the calibration errors its lens. The measure that was compared is not computed again. Infinite values are kept.
 
-    Returns
-    -------
-    str
-        The HTML text.
+    >>> import trueodds as to
+    >>> models = {"a": ([0, 1] * 50, [0.4, 0.6] * 50), "b": ([0, 1] * 50, [0.1, 0.9] * 50)}
+    >>> html = comparison_page(to.compare(models["a"], models["b"], names=["a", "b"]), models)
+    >>> html.startswith("<!doctype html>")
+    True
     """
-    names = [model["name"] for model in models]
-    comparison, models = isolate_tree(printable_tree((comparison, list(models))), printable_tree(names))
-    facts, compared = ComparisonFacts.from_dict(comparison), [ModelFacts.from_dict(model) for model in models]
+    entries = []
+    for name, rows in _resolve_models(result, models).items():
+        measures = [_measure_model(result, name, rows, estimator) for estimator in MAIN_MEASURES]
+        entries.append(
+            {
+                "name": name,
+                "kind": rows.kind,
+                "fingerprint": None if isinstance(rows, Tally) else fingerprint_rows(rows),
+                "measures": [_keep_infinite(estimate) for estimate in measures],
+                "diagram": draw(rows, "reliability", **_diagram_settings(result)).to_dict(),
+            }
+        )
+    comparison = {
+        **result.to_dict(),
+        "models": {name: _keep_infinite(estimate) for name, estimate in result.models.items()},
+        "sentence": verdict_of_models(result),
+        "version": trueodds.__version__,
+        "versions": program_versions(),
+    }
+    if isinstance(result, Ranking):
+        comparison["pairs"] = [pair.pair() | {"difference": pair.difference} for pair in result.pairs]
+    else:
+        comparison["difference"] = result.difference
+    comparison, entries = isolate_tree(printable_tree((comparison, entries)), printable_tree(list(result.models)))
+    facts, compared = ComparisonFacts.from_dict(comparison), [ModelFacts.from_dict(entry) for entry in entries]
     pairs = facts.pairs or (ComparedPair.from_dict(comparison),)
-    return render_page(
+    text = render_page(
         "comparison_page.html.jinja",
         comparison=facts,
         title=" · ".join(model.name for model in compared),
@@ -106,6 +134,92 @@ def render_comparison(comparison: Mapping[str, Any], models: Sequence[Mapping[st
         settings=_settings_table(facts, compared),
         notes=[(note.code, note.text) for note in facts.notes],
     )
+    if path is not None:
+        json_files.write_text(path, text, "TO703")
+    return text
+
+
+def _keep_infinite(estimate: Estimate) -> dict[str, Any]:
+    """Return the JSON of an estimate, but with its value as it is if that is infinite."""
+    return estimate.to_dict() | {"value": estimate.value}
+
+
+def _resolve_models(result: Comparison | Ranking, models: Any) -> dict[str, Predictions | Tally]:
+    """Return the rows of the compared models by name; raise TO205 for other models or numbers of rows."""
+    names = list(result.models)
+    fix = f"Pass the data that were compared, as {{{', '.join(f'{name!r}: …' for name in names)}}}."
+    if isinstance(models, (list, tuple)) and not is_pair(models) and len(models) == len(names):
+        models = dict(zip(names, models, strict=True))
+    if not isinstance(models, Mapping) or set(map(str, models)) != set(names):
+        got = ", ".join(map(str, models)) if isinstance(models, Mapping) else describe(models)
+        raise InputError("TO205", "The page needs the models of this comparison.", got, fix)
+    by_name = {str(name): model for name, model in models.items()}
+    rows_of_models = {name: resolve_data(by_name[name], None, _weight_kind(result)) for name in names}
+    for name, rows in rows_of_models.items():
+        if rows.n != result.models[name].n:
+            got = f"{name}: {rows.n:,} rows instead of {result.models[name].n:,}"
+            raise InputError("TO205", "The page needs the models of this comparison.", got, fix)
+    return rows_of_models
+
+
+def _measure_model(result: Comparison | Ranking, name: str, rows: Predictions | Tally, estimator: str) -> Estimate:
+    """Return a measure of a model, computed with the settings of the result unless the result contains it."""
+    if estimator == result.estimator:
+        return result.models[name]
+    settings: dict[str, Any] = {"lens": _lens(result, of_score=is_score(estimator))}
+    if estimator == "ece":
+        settings |= _bin_settings(result)
+    return measure(
+        rows,
+        estimator,
+        level=_level(result),
+        resamples=result.settings.get("resamples"),
+        weight_kind=_weight_kind(result),
+        rng=_seed(result),
+        **settings,
+    )
+
+
+def _diagram_settings(result: Comparison | Ranking) -> dict[str, Any]:
+    """Return the settings of the diagrams, which have the bins of the calibration error that the page shows."""
+    scheme = result.settings.get("partition", "") if result.estimator == "ece" else ""
+    partition = {"partition": "equal-mass"} if str(scheme).startswith("equal-mass ") else {}
+    lens, weight_kind = _lens(result, of_score=False), _weight_kind(result)
+    return {"lens": lens, "weight_kind": weight_kind, "rng": _seed(result), **partition, **_bin_settings(result)}
+
+
+def _lens(result: Comparison | Ranking, *, of_score: bool) -> str | None:
+    """Return the lens of the result for a measure of the same kind, score or error; None for the default lens."""
+    is_same_kind = of_score == is_score(result.estimator)
+    return result.lens if is_same_kind and result.lens != "canonical" else None
+
+
+def _bin_settings(result: Comparison | Ranking) -> dict[str, Any]:
+    """Return number and closed side of the bins of the result; empty if it has no bins of a given number.
+
+    >>> from types import SimpleNamespace
+    >>> _bin_settings(SimpleNamespace(settings={"partition": "equal-mass 8, left-closed"}))
+    {'bins': 8, 'closed': 'left'}
+    """
+    match = re.fullmatch(r"(?:uniform|equal-mass) (\d+)(, left-closed)?", str(result.settings.get("partition")))
+    if match is None:
+        return {}
+    return {"bins": int(match[1])} | ({"closed": "left"} if match[2] else {})
+
+
+def _level(result: Comparison | Ranking) -> float:
+    """Return the confidence level of the result."""
+    return result.level if isinstance(result, Ranking) else float(result.settings.get("level", 0.95))
+
+
+def _weight_kind(result: Comparison | Ranking) -> str:
+    return str(result.settings.get("weight_kind", "importance"))
+
+
+def _seed(result: Comparison | Ranking) -> int:
+    """Return the seed of the result; 0 if it had a random generator."""
+    seed = result.settings.get("seed", 0)
+    return seed if isinstance(seed, int) else 0
 
 
 def verdict_of_models(result: Comparison | Ranking) -> str:

@@ -15,11 +15,24 @@ from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import AuditData, AuditDiagram, AuditRecalibration, HeldOutDiagrams
-from trueodds.reports.html.curve_pictures import belt_svg, decision_svg, histogram_svg
-from trueodds.reports.html.reliability_svg import curve_svg, reliability_svg, select_bins, upper_limit
-from trueodds.reports.text.diagram_tables import curve_table, diagram_table, panel_table
+from trueodds.reports.html.svg_pictures import (
+    belt_svg,
+    curve_svg,
+    decision_svg,
+    histogram_svg,
+    reliability_svg,
+    select_bins,
+    upper_limit,
+)
+from trueodds.reports.text.diagram_tables import (
+    curve_table,
+    describe_bin,
+    diagram_table,
+    largest_deviation,
+    panel_table,
+    read_bins,
+)
 from trueodds.reports.text.formatting import describe_lens
-from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.recalibration import calibrator_with_parameters, format_gain_bound, format_log_loss
 from trueodds.reports.text.result_tables import class_name
 

@@ -1,4 +1,4 @@
-"""Tables of the proper scores, standard measures, calibration errors, classes and tests of an audit."""
+"""Tables of an audit: scores, standard measures, errors, classes, tests, decision regret, data and settings."""
 
 from __future__ import annotations
 
@@ -6,13 +6,30 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trueodds.core.formatting import IntervalLimits, format_error, format_pvalue
+from trueodds.core.formatting import (
+    IntervalLimits,
+    format_boolean,
+    format_error,
+    format_integer,
+    format_intervals,
+    format_number,
+    format_pvalue,
+    format_share,
+)
 from trueodds.core.results import is_score
 from trueodds.core.table import Column, Table
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import AuditData, AuditMeasure, AuditTest
-from trueodds.reports.text.formatting import describe_lens, shared_interval_heading
+from trueodds.reports.text.formatting import (
+    describe_event,
+    describe_lens,
+    format_settings,
+    format_value,
+    interval_heading,
+    shared_interval_heading,
+)
 
+MAX_LISTED_CLASSES = 20  # names of classes in the description of the data
 _HOLM_TEXT = "p is unadjusted, Holm p is adjusted for the number of tests."
 # Notes that explain a missing number: by code, the column that it is missing from and the reason.
 _MISSING_CELL_REASONS = {
@@ -326,3 +343,115 @@ def _calibration_errors(audit: AuditResult) -> list[AuditMeasure]:
 def _classwise_parts(entries: Iterable[AuditMeasure] | Iterable[AuditTest]) -> Mapping[str, Any]:
     """Return the parts that are classes; the parts of other lenses are the terms of their error."""
     return next((entry.parts for entry in entries if entry.lens == "classwise" and entry.parts), {})
+
+
+def regret_table(audit: AuditResult) -> Table:
+    """Return the decision regret in full, and the thresholds at which the optimal action changes."""
+    if audit.decisions is None:
+        return Table.from_entries("Decision regret", ())
+    regret, parts = audit.decisions.regret, audit.decisions.regret.parts
+    (interval,) = format_intervals([regret.interval])
+    rows = [
+        ("mean cost with these predictions", format_number(parts["stated"])),
+        ("mean cost after recalibration", format_number(parts["recalibrated"])),
+        ("calibrator", regret.settings["calibrator"]),
+        ("regret per row", format_number(regret.value)),
+        (interval_heading(None if regret.interval is None else regret.interval.level), interval),
+        ("p (one-sided)", format_pvalue(audit.decisions.test.pvalue, None)),
+        ("rows whose action changes", format_share(parts["changed"])),
+        *_threshold_rows(audit.data, parts),
+    ]
+    intro = (
+        "Mean cost per row that cross-fitted recalibration saves, in the units of the costs. It is a lower bound on the"
+        " full decision regret."
+    )
+    return Table.from_entries("Decision regret", rows, intro)
+
+
+def _threshold_rows(data: AuditData, parts: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Return each change of the optimal action, with its threshold and the recalibrated event rate there.
+
+    The names in the parts of the estimate are ``"threshold:a → b"`` and ``"rate there:a → b"`` for the actions a and b.
+    """
+    if data.kind == "confidence":
+        outcome = "accuracy"
+    else:
+        outcome = f"event rate of {describe_event(data)}" if data.is_binary else "event rate"
+    rows = []
+    for name in parts:
+        if name.startswith("threshold:"):
+            change = name.removeprefix("threshold:")
+            threshold, rate = format_share(parts[name]), format_share(parts[f"rate there:{change}"])
+            rows.append((change, f"at a predicted probability of {threshold}, where the {outcome} is {rate}"))
+    return rows
+
+
+def action_table(audit: AuditResult) -> Table:
+    """Return the share of rows for which each action is optimal under the predictions, and the regret of these rows."""
+    parts = {} if audit.decisions is None else audit.decisions.regret.parts
+    actions = [name.removeprefix("action:") for name in parts if name.startswith("action:")]
+    columns = (
+        Column("action", actions, "text"),
+        Column("rows", [parts[f"called for:{action}"] for action in actions], "percent"),
+        Column("regret per row", [parts[f"action:{action}"] for action in actions]),
+    )
+    intro = "By the optimal action under these predictions. The regrets add up to that of all rows."
+    return Table("Regret by action", columns, intro)
+
+
+def data_table(audit: AuditResult) -> Table:
+    data = audit.data
+    names = data.classes
+    n_unlisted = len(names) - MAX_LISTED_CLASSES
+    class_list = ", ".join(names[:MAX_LISTED_CLASSES]) + (f" and {n_unlisted:,} more" if n_unlisted > 0 else "")
+    unit = {"multilabel": "labels", "confidence": "outcomes"}.get(data.kind, "classes")
+    rows = [
+        ("source", data.source),
+        ("rows", f"{data.n:,}"),
+        *_event_entries(data),
+        (unit, f"{data.k:,}: {class_list}"),
+        *_mean_entries(data),
+        ("weights", f"yes, total {format_value(data.weight)}" if data.weighted else "no"),
+        ("votes", format_boolean(data.votes)),
+        ("clusters", "none" if data.clusters is None else f"{data.clusters:,}"),
+        ("group columns", ", ".join(data.group_columns) or "none"),
+        ("predicted exactly 0", format_integer(data.zeros)),
+        ("of these, observed", format_integer(data.true_class_zeros)),
+        ("resolution", data.resolution or "–"),
+    ]
+    return Table.from_entries("The data", rows)
+
+
+def _event_entries(data: AuditData) -> list[tuple[str, str]]:
+    """Return the labels and values of the numbers of events and non-events; empty unless they are known."""
+    if data.event_counts is None:
+        return []
+    events, non_events = data.event_counts
+    return [("events", f"{events:,}"), ("non-events", f"{non_events:,}")]
+
+
+def _mean_entries(data: AuditData) -> list[tuple[str, str]]:
+    """Return the labels and values of the mean predictions and outcomes; for two classes first those of the second."""
+    means = []
+    if data.is_binary:
+        event = data.classes[1]
+        rate_label = "vote share" if data.votes else "event rate"
+        means = [(f"mean P({event})", data.mean_prediction), (f"{rate_label} of {event}", data.event_rate)]
+    accuracy = "vote share, predicted class" if data.votes else "accuracy"  # short enough for the terminal
+    means += [(accuracy, data.accuracy), ("mean confidence", data.mean_confidence)]
+    weighted = ", weighted" if data.weighted else ""
+    return [(f"{label}{weighted}", format_share(mean)) for label, mean in means]
+
+
+def settings_table(audit: AuditResult) -> Table:
+    """Return the table of the settings with which every estimate, test and diagram was computed."""
+    rows = [("audit", format_settings(audit.settings or {}))]
+    vote_measures = () if audit.people is None else audit.people.measures
+    for measure in (*audit.measures, *vote_measures):
+        settings = dict(measure.settings)
+        if measure.interval is not None:
+            settings |= {"interval": measure.interval.method, "level": measure.interval.level}
+        rows.append((f"{measure.estimator}, {measure.lens}", format_settings(settings)))
+    rows += [(f"{test.test}, {test.lens}", format_settings(test.settings)) for test in audit.tests]
+    rows += [(f"{diagram.diagram}, {diagram.lens}", format_settings(diagram.settings)) for diagram in audit.diagrams]
+    return Table.from_entries("Settings", [row for row in rows if row[1] != "–"])

@@ -83,8 +83,7 @@ def summary_lines(audit: AuditResult) -> list[SummaryLine]:
     if audit.default_error is not None:
         lines.append(_error_line(audit.default_error, data))
     lines += [_test_line(audit), _recalibration_line(audit)]
-    lines += _zero_probability_lines(data) + _group_lines(audit) + _annotator_lines(audit)
-    return lines
+    return lines + _zero_probability_lines(data) + _group_lines(audit) + _annotator_lines(audit) + _regret_lines(audit)
 
 
 def brief_lines(audit: AuditResult) -> list[SummaryLine]:
@@ -345,3 +344,23 @@ def _miscalibrated_groups_line(audit: AuditResult, among_groups: AmongGroups) ->
 def _annotator_lines(audit: AuditResult) -> list[SummaryLine]:
     distance = summarize_distance(audit)
     return [SummaryLine("Distance from annotators", *distance)] if distance else []
+
+
+def _regret_lines(audit: AuditResult) -> list[SummaryLine]:
+    """Return the line on the cost per row that recalibration would save; none if no costs were given."""
+    if audit.decisions is None:
+        return []
+    regret, p = audit.decisions.regret, audit.decisions.test.pvalue
+    calibrator = regret.settings["calibrator"].replace("_", " ")
+    remark = (
+        f"mean cost {format_number(regret.parts['stated'])} with these predictions, "
+        f"{format_number(regret.parts['recalibrated'])} after {calibrator} recalibration"
+    )
+    if p is not None:
+        remark += f"; {format_pvalue_clause(p, None)}"
+    if regret.value is not None and regret.value <= 0:
+        return [SummaryLine("Decision regret", "none", remark)]
+    value = f"{format_number(regret.value)} per row"
+    if p is None or p > audit.verdict.alpha:
+        return [SummaryLine("Decision regret", f"{value}, not significant", remark)]
+    return [SummaryLine("Decision regret", value, remark, "bad")]

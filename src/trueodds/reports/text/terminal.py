@@ -11,8 +11,7 @@ from trueodds.core.printable import printable_tree
 from trueodds.core.table import TEXT_WIDTH, Table, display_width, layout_table, shorten_middle
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import AuditData
-from trueodds.reports.text import data_and_settings, group_tables, recalibration, result_tables, vote_tables
-from trueodds.reports.text.decision_regret_tables import action_table, regret_lines, regret_table
+from trueodds.reports.text import group_tables, recalibration, result_tables, vote_tables
 from trueodds.reports.text.formatting import describe_size
 from trueodds.reports.text.summary import SummaryLine, brief_lines, summary_lines
 
@@ -48,12 +47,8 @@ def render_text(facts: Mapping[str, Any], width: int | None = None, style: TextS
     blocks = [
         _format_verdict(audit, width, paint),
         "\n".join(paint(line, "dim") for line in _wrap(_data_text(audit.data), width)),
-        _format_summary([*summary_lines(audit), *regret_lines(audit)], width, paint),
-    ]
-    blocks += [
-        _format_table(table.without_details().head(MAX_TABLE_ROWS), paint, width)
-        for table in report_tables(audit)
-        if table.rows
+        _format_summary(summary_lines(audit), width, paint),
+        *(_format_table(table, paint, width) for table in short_tables(audit)),
     ]
     if notes := audit.notes_by_code(include_diagrams=False):
         blocks.append(_format_notes(notes, width, paint))
@@ -84,24 +79,29 @@ def render_brief(facts: Mapping[str, Any], width: int | None = None, style: Text
     return _join_blocks([_format_verdict(audit, width, paint), _format_summary(lines, width, paint)])
 
 
-def report_tables(audit: AuditResult) -> list[Table]:
-    """Return the tables of the report in order, also the empty ones."""
-    return [
-        result_tables.score_table(audit),
-        result_tables.standard_measure_table(audit),
-        result_tables.error_table(audit),
-        result_tables.class_table(audit),
-        group_tables.group_table(audit),
-        group_tables.group_measure_table(audit),
-        group_tables.group_gap_table(audit),
-        vote_tables.vote_measure_table(audit),
-        vote_tables.vote_target_table(audit),
-        vote_tables.furthest_row_table(audit),
-        regret_table(audit),
-        action_table(audit),
-        recalibration.candidate_table(audit),
-        data_and_settings.data_table(audit),
-    ]
+def report_tables(audit: AuditResult) -> dict[str, Table]:
+    """Return the tables of the report in order, also the empty ones, by name."""
+    return {
+        "scores": result_tables.score_table(audit),
+        "standard_measures": result_tables.standard_measure_table(audit),
+        "errors": result_tables.error_table(audit),
+        "classes": result_tables.class_table(audit),
+        "groups": group_tables.group_table(audit),
+        "group_measures": group_tables.group_measure_table(audit),
+        "group_gaps": group_tables.group_gap_table(audit),
+        "vote_measures": vote_tables.vote_measure_table(audit),
+        "vote_targets": vote_tables.vote_target_table(audit),
+        "furthest_rows": vote_tables.furthest_row_table(audit),
+        "decision_regret": result_tables.regret_table(audit),
+        "actions": result_tables.action_table(audit),
+        "candidates": recalibration.candidate_table(audit),
+        "data": result_tables.data_table(audit),
+    }
+
+
+def short_tables(audit: AuditResult) -> list[Table]:
+    """Return the tables of the report that have rows, without details and with the first rows only."""
+    return [table.without_details().head(MAX_TABLE_ROWS) for table in report_tables(audit).values() if table.rows]
 
 
 def _format_verdict(audit: AuditResult, width: int, paint: TextStyle) -> str:

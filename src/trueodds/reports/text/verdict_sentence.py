@@ -27,8 +27,8 @@ from trueodds.reports.audit_sections import (
     AuditInterval,
     AuditRecalibration,
 )
+from trueodds.reports.text.diagram_tables import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.formatting import covers_unit_interval, format_sample_size
-from trueodds.reports.text.largest_deviation import describe_bin, largest_deviation, read_bins
 from trueodds.reports.text.recalibration import (
     DOUBTFUL_DATA_TEXTS,
     IMPLAUSIBLE_DATA_TEXTS,

@@ -46,7 +46,7 @@ class ComparisonResult(Result):
             not installed, TO703 if the file cannot be written.
         """
         # Imported by name when it is called, because reports import the results.
-        page: str = importlib.import_module("trueodds.reports.comparison_report").comparison_page(self, models, path)
+        page: str = importlib.import_module("trueodds.reports.html.comparison_page").comparison_page(self, models, path)
         return page
 
 

@@ -14,14 +14,24 @@ ADVICE = ("best-practice",)
 
 def violations(page: Any, tags: Iterable[str] = WCAG) -> list[str]:
     """One line per element that violates a rule with one of the tags: the rule, its impact, the element."""
+    return _lines(_violated_rules(page, tags), tags)
+
+
+def _violated_rules(page: Any, tags: Iterable[str]) -> list[dict[str, Any]]:
+    """What axe says about every rule with one of the tags that is violated."""
     # The package's own reader opens the script in the encoding of the system.
     page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
     options = {"runOnly": {"type": "tag", "values": list(tags)}, "resultTypes": ["violations"]}
-    results = page.evaluate("options => axe.run(document, options)", options)
+    return page.evaluate("options => axe.run(document, options)", options)["violations"]
+
+
+def _lines(rules: Iterable[dict[str, Any]], tags: Iterable[str]) -> list[str]:
+    """One line per element, for the rules with one of the tags."""
     return [
-        f"{violation['id']} ({node['impact']}): {' '.join(map(str, node['target']))} {_one_line(node['html'])}"
-        for violation in results["violations"]
-        for node in violation["nodes"]
+        f"{rule['id']} ({node['impact']}): {' '.join(map(str, node['target']))} {_one_line(node['html'])}"
+        for rule in rules
+        if set(rule["tags"]) & set(tags)
+        for node in rule["nodes"]
     ]
 
 
@@ -43,8 +53,9 @@ def main(files: list[str]) -> int:
                 for scheme in ("light", "dark"):
                     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
                     page.goto(Path(file).resolve().as_uri())
+                    rules = _violated_rules(page, (*WCAG, *ADVICE))
                     for label, tags in (("WCAG 2.2 A and AA", WCAG), ("best practice", ADVICE)):
-                        lines = violations(page, tags)
+                        lines = _lines(rules, tags)
                         total += len(lines) if tags == WCAG else 0
                         print(f"{file}, {width} px, {scheme}, {label}: {len(lines)} violations", *lines, sep="\n  ")
                     page.close()

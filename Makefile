@@ -27,7 +27,7 @@ test test-oldest check other-processor: export OPENBLAS_NUM_THREADS = 1
 test test-oldest check other-processor: export OMP_NUM_THREADS = 1
 
 # The slow tests, such as most simulations, the quick forms of studies, and layouts of figures, run with SLOW=1 or ENGINES=1.
-# So do further parameters of tests that have more than eight.
+# So do further parameters of tests that have more than five.
 SELECTED := $(if $(SLOW)$(ENGINES),,-m "not slow and not further")
 
 # ASCII=1 runs the tests in a locale without UTF-8, like many on Windows, where a file that is opened without naming its

@@ -18,7 +18,7 @@ def slow_except(values: Iterable[Any], quick: Collection[Any]) -> list[Any]:
     return [value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
-def beyond_a_few(items: Iterable[pytest.Item], few: int = 8) -> Iterator[pytest.Item]:
+def beyond_a_few(items: Iterable[pytest.Item], few: int = 5) -> Iterator[pytest.Item]:
     """Yield all but `few` parameters of each test; those that are left are scattered, and always the same."""
     parameters: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:

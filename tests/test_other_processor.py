@@ -71,6 +71,7 @@ def test_openblas_uses_the_code_of_another_core(
     assert as_another["openblas"] != as_it_is["openblas"]
 
 
+@pytest.mark.slow
 def test_numba_keeps_the_code_of_either_processor_under_a_key_of_its_own(
     as_it_is: dict[str, list[str]], as_another: dict[str, list[str]]
 ) -> None:

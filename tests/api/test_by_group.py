@@ -339,6 +339,7 @@ def test_the_error_of_all_rows_has_the_interval_that_measure_gives_with_the_same
     assert (overall.interval, overall.noise_floor) == (measured.interval, measured.noise_floor)
 
 
+@pytest.mark.slow
 def test_an_error_that_no_outcomes_can_show_is_not_named():
     # Three rows said .9 are off by .1, .233, .567 or .9;
     # the last comes in a thousandth of the redraws, so that it may be seen among 40 such groups, and .567, in 2.7 %,

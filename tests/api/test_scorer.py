@@ -80,6 +80,7 @@ def test_a_model_without_probabilities_is_refused(rows):
     assert refusal.value.code == "TO117"
 
 
+@pytest.mark.slow
 def test_a_forest_s_infinite_log_loss_is_noted_and_is_finite_with_min_prob():
     X, y = make_classification(300, flip_y=0.2, random_state=0)
     forest = RandomForestClassifier(20, random_state=0)

@@ -88,6 +88,7 @@ def test_the_confirmed_recipe_is_fitted_again_on_all_rows_and_mixed():
     assert result.predict_proba(P) == pytest.approx(mix_with_uniform(refitted.apply(P), 1 / 2001))
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_is_left_alone_and_the_smallest_visible_gain_is_reported():
     P, y = draw_predictions(1500, 3, 1.0, 2)
     result = fit(AutoSpec(), Predictions(y, P))
@@ -316,6 +317,7 @@ def test_with_many_classes_more_probabilities_are_compared_so_that_curves_of_sin
     assert report.confirm_rows == 3000  # 300,000 probabilities; 2,000 rows before
 
 
+@pytest.mark.slow
 def test_a_correct_but_underconfident_model_needs_some_rows_to_be_sharpened():
     # Always right, said with .9: no spread among the gains, and yet 20 rows are no proof: .9²⁰ is 12 %, .9⁹⁰ nothing.
     # With 10 expected errors, 100 rows without any may be those of the fit (TN163).

@@ -86,6 +86,7 @@ def test_two_classes_never_get_exactly_zero_or_one():
         assert (q < 1).all()
 
 
+@pytest.mark.slow
 def test_at_one_half_it_is_right_in_the_mean():
     # Calibrated scores, symmetric about 1/2: over 400 repetitions the mean lies within four of its standard errors.
     rng = np.random.default_rng(2)

@@ -161,6 +161,7 @@ def test_many_classes_go_without_the_curvature(monkeypatch):
     assert other.apply(P) == pytest.approx(one.apply(P), abs=1e-7)
 
 
+@pytest.mark.slow
 def test_forty_classes_leave_no_slope():
     P, y = draw_predictions(3000, 40, 1.5, 5)
     m = fit_map(P, y)  # 1,640 parameters

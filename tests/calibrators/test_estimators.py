@@ -315,6 +315,7 @@ def test_the_calibrator_is_a_name_a_rule_or_an_estimator():
     assert (fits[0] == fits[2]).all()
 
 
+@pytest.mark.slow
 def test_a_report_of_an_earlier_fit_does_not_stay():
     X, y = data(200)
     model = RecalibratedClassifier(GaussianNB()).fit(X, y)

@@ -149,6 +149,7 @@ def test_ignorance_shrinks_as_the_theory_of_large_samples_says():
         assert (beliefs.plausibility - beliefs.belief)[0, 1] == pytest.approx(want, rel=0.01)
 
 
+@pytest.mark.slow
 def test_many_scores_in_groups_are_as_good_as_one_by_one(monkeypatch):
     P, y = draw_predictions(2500, 2, 1.5, 4)
     grouped = fit_map(P, y)

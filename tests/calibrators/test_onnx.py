@@ -92,6 +92,7 @@ def test_a_map_of_logits_takes_logits(name, tmp_path):
     assert run(tmp_path / "map.onnx", "logits", z) == pytest.approx(calibrator.predict_proba(z, logits=True), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_what_auto_delivers_is_written_with_its_share_of_the_uniform(tmp_path):
     P, y = draw_predictions(1000, 3, 2.0, 1)
     calibrator = fit(CALIBRATORS.make("auto", {}), Predictions(y, P))

@@ -31,6 +31,7 @@ def mixed_choice():
     return powers(P, 1.6), (P.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
 
 
+@pytest.mark.slow
 def test_temperature_scaling_changes_no_predicted_class_whatever_the_folds_chose():
     Q, y = mixed_choice()
     result = fit(AutoSpec(), Predictions(y, Q))

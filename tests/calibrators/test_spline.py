@@ -206,6 +206,7 @@ def test_a_known_smooth_distortion_is_recovered():
     assert excess(expit(distorted(at)), m.apply(both(expit(at)))[:, 1]) < bound
 
 
+@pytest.mark.slow
 def test_on_calibrated_rows_little_is_lost_to_leaving_them_alone():
     # As above; the mean of 40 data sets has a standard deviation of sqrt(24/40) / 2n.
     n, at, lost = 500, np.random.default_rng(0).normal(size=2_000) * 2, []

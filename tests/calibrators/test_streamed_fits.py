@@ -297,6 +297,7 @@ def test_rows_that_are_in_memory_already_are_all_fitted(name, monkeypatch):
     assert (calibrator.n, calibrator.notes, calibrator.to_dict()) == (expected.n, expected.notes, expected.to_dict())
 
 
+@pytest.mark.slow
 def test_what_sums_do_not_fit_is_fitted_to_a_random_sample(monkeypatch):
     source = read(rows_for("spline"))
     all_rows = to.fit(source, "spline", mode="tally")  # the sample has room for all rows, in another order

@@ -338,6 +338,7 @@ def test_several_fields_identify_a_question(run: Run, folder: Path) -> None:
     assert "queries          40\n" in run(*words, "file,q").stdout
 
 
+@pytest.mark.slow
 def test_wrong_answers_at_full_confidence_are_called_so(run: Run, folder: Path) -> None:
     """The advice of the notes can be followed with clusters too."""
     file = folder / "a.jsonl"

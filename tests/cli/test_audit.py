@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Run
 
 RESAMPLES = ("--resamples", 99)
@@ -41,6 +43,7 @@ def test_text_json_and_page_tell_the_same(run: Run, overconfident: str, folder: 
     assert len(html.encode()) < 1_000_000
 
 
+@pytest.mark.slow
 def test_the_page_has_the_title_the_author_and_the_date(run: Run, overconfident: str, folder: Path) -> None:
     cover = ("--title", "Validation", "--author", "A. Author", "--date", "2026-03-01")
     assert run("audit", overconfident, *RESAMPLES, "--html", folder / "a.html", *cover).exit_code == 0
@@ -83,6 +86,7 @@ def test_a_gate_that_cannot_be_read_stops_before_the_work(run: Run) -> None:
     assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO610")
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer_and_another_does_not(run: Run, honest: str) -> None:
     first, second, other = (
         run("audit", honest, *RESAMPLES, "--json", "-", "--seed", seed).stdout for seed in (3, 3, 4)
@@ -90,6 +94,7 @@ def test_the_same_seed_gives_the_same_answer_and_another_does_not(run: Run, hone
     assert first == second != other
 
 
+@pytest.mark.slow
 def test_a_tally_file_is_audited_and_several_are_added_up(
     run: Run, overconfident: str, honest: str, folder: Path
 ) -> None:

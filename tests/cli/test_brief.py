@@ -11,6 +11,7 @@ from trueodds.cli import output
 from trueodds.reports.text.terminal import render_brief
 
 
+@pytest.mark.slow
 def test_brief_prints_the_verdict_and_the_main_numbers_alone(run: Run, overconfident: str) -> None:
     done = run("audit", overconfident, "--brief", "--resamples", 99)
     assert done.exit_code == 0, done.stderr
@@ -21,6 +22,7 @@ def test_brief_prints_the_verdict_and_the_main_numbers_alone(run: Run, overconfi
     assert "Notes" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gate", "code"), [("ece>0.001", 1), ("ece>0.9", 0), ("reject", 1)])
 def test_a_gate_ends_the_command_alike_with_and_without_brief(
     run: Run, overconfident: str, gate: str, code: int
@@ -31,6 +33,7 @@ def test_a_gate_ends_the_command_alike_with_and_without_brief(
         assert f"gate {'failed' if code else 'passed'}" in done.stderr
 
 
+@pytest.mark.slow
 def test_brief_leaves_the_json_whole(run: Run, overconfident: str) -> None:
     words = ["audit", overconfident, "--resamples", 99, "--json", "-"]
     assert run(*words, "--brief").stdout == run(*words).stdout

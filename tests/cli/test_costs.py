@@ -28,6 +28,7 @@ def test_measure_and_test_read_costs_by_name(run: Run, overconfident: str, folde
     assert json.loads(result.stdout) == to.test(to.read(overconfident), "decision_regret", cost=COST).to_dict()
 
 
+@pytest.mark.slow
 def test_an_audit_with_costs_has_a_section_for_them(run: Run, overconfident: str, folder: Path) -> None:
     page = folder / "a.html"
     json_path = folder / "a.json"

@@ -48,6 +48,7 @@ def test_without_each_several_files_are_one_table(workdir):
     assert json.loads((workdir / "r.json").read_text(encoding="utf-8"))["panels"]["n"] == [600]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "settings"),
     [
@@ -74,6 +75,7 @@ def test_two_models_of_one_name_are_refused(workdir):
     assert "TO603" in result.output
 
 
+@pytest.mark.slow
 def test_a_layer_is_left_out_of_the_picture(workdir):
     assert ran("draw", "after.csv", "--out", "a.svg").exit_code == 0
     assert ran("draw", "after.csv", "--without", "strip", "--out", "b.svg").exit_code == 0
@@ -149,6 +151,7 @@ def subclasses(kind):
     return {one for subclass in kind.__subclasses__() for one in (subclass, *subclasses(subclass))}
 
 
+@pytest.mark.slow
 def test_the_state_of_a_monitor_is_drawn(workdir):
     cohort = np.repeat([1, 2, 3], 20)
     preds = to.Predictions(np.tile([0, 1], 30), np.tile([0.2, 0.7], 30))

@@ -245,6 +245,7 @@ def test_help_that_nobody_reads_is_no_failed_gate(word: str) -> None:
     assert (ran.returncode, err) == (141, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="descriptors of POSIX")
 @pytest.mark.parametrize(("word", "code"), [("list", 0), ("no-such", 2)])
 def test_streams_that_are_closed_change_no_exit_code(word: str, code: int) -> None:

@@ -29,6 +29,7 @@ def notes(text: str) -> list[str]:
     return [line for line in text.splitlines() if "TN340" in line]
 
 
+@pytest.mark.slow
 def test_answers_as_csv_keep_the_names_of_groups_and_note_formulas(run: Run, answers: Path, folder: Path) -> None:
     words = ("answers", answers, "--confidence", "c", "--correct", "ok", "--group", "site", "--out")
     done = run(*words, folder / "out.csv")

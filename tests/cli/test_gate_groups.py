@@ -289,6 +289,7 @@ def test_a_group_more_extreme_than_all_its_draws_never_passes(run: Run, many_gro
     assert run(*words).exit_code == 1  # with the default number of draws it is rejected whatever they are
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_tally_with_too_few_draws_for_its_groups_does_not_pass(run: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     site, p = np.repeat(np.arange(40), 10), rng.random(400)

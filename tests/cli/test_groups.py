@@ -32,6 +32,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> str:
 TWO = ("--group", "sex", "--group", "site")
 
 
+@pytest.mark.slow
 def test_it_prints_what_by_group_prints(run: Run, people: str) -> None:
     done = run("groups", people, *TWO, "--crossings", "--resamples", 99)
     assert done.exit_code == 0
@@ -49,6 +50,7 @@ def test_json_on_stdout_is_one_object_of_the_schema(run: Run, people: str) -> No
     assert [group["n"] for group in document["groups"] if group["value"] == "one"] == [1]
 
 
+@pytest.mark.slow
 def test_an_audit_has_crossings_too(run: Run, people: str, folder: Path) -> None:
     words = ("--crossings", "--min-effect", 0.3, "--resamples", 99, "--json", folder / "a.json")
     done = run("audit", people, *TWO, *words)
@@ -59,6 +61,7 @@ def test_an_audit_has_crossings_too(run: Run, people: str, folder: Path) -> None
     assert "widest gap of sex × site" in done.stdout
 
 
+@pytest.mark.slow
 def test_another_estimator_lens_and_level_are_taken(run: Run, people: str) -> None:
     words = ("--estimator", "smece", "--lens", "class:1", "--level", 0.9, "--resamples", 99, "--seed", 3)
     done = run("groups", people, "--group", "sex", *words)

@@ -209,6 +209,7 @@ def test_an_error_leaves_the_state_as_it_was(
     assert sorted(path.name for path in state.parent.iterdir()) == ["monitor.json", "preds.parquet"]
 
 
+@pytest.mark.slow
 def test_a_backward_moment_fewer_rows_and_repeated_ids_are_refused(
     run: Run, frame: pd.DataFrame, tmp_path: Path, table: Path, state: Path
 ) -> None:

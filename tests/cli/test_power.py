@@ -14,6 +14,7 @@ from tests.cli.test_faults import labelled
 SIMULATIONS = ("--set", "simulations=40")
 
 
+@pytest.mark.slow
 def test_power_prints_the_library_s_line_and_its_notes(run: Run, honest: str) -> None:
     done = run("power", honest, "--n", 100, *SIMULATIONS)
     plan = to.power(to.read(honest), n=100, simulations=40)
@@ -22,6 +23,7 @@ def test_power_prints_the_library_s_line_and_its_notes(run: Run, honest: str) ->
     assert "[TN233]" in done.stdout
 
 
+@pytest.mark.slow
 def test_power_tells_the_library_s_json(run: Run, honest: str) -> None:
     words = ("--test", "spiegelhalter", "--effect", 0.1, "--n", 80, "--power", 0.7, "--alpha", 0.1, "--seed", 3)
     done = run("power", honest, *words, *SIMULATIONS, "--json", "-")
@@ -52,6 +54,7 @@ def test_power_takes_the_settings_of_the_test(run: Run, honest: str) -> None:
     assert done.stdout.splitlines()[0] == plan.describe()
 
 
+@pytest.mark.slow
 def test_the_rows_for_a_width(run: Run, honest: str) -> None:
     done = run("power", honest, "--width", 0.1, "--estimator", "brier")
     assert done.stdout.splitlines()[0] == to.power(to.read(honest), width=0.1, estimator="brier").describe()

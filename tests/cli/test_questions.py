@@ -118,6 +118,7 @@ def test_a_fix_for_other_classes_is_refused(run: Run, folder: Path) -> None:
     assert run("apply", cal, birds, "--probs", "p_hen,p_owl", "--out", folder / "x.csv").exit_code == 0
 
 
+@pytest.mark.slow
 def test_merged_tallies_are_the_tally_of_all_rows(run: Run, overconfident: str, honest: str, folder: Path) -> None:
     a, b, c, d = (str(folder / f"{name}.tally.json") for name in "abcd")
     for file, out in (((overconfident,), a), ((honest,), b), ((overconfident, honest), d)):

@@ -60,6 +60,7 @@ def test_files_with_integer_labels_and_other_orders_are_refused_in_either_order(
     assert len(results) == 1  # the bootstrap interval depends on the order of the rows
 
 
+@pytest.mark.slow
 def test_tallies_of_other_orders_are_merged_only_if_the_columns_were_listed(
     run: Run, first: Path, other: Path, folder: Path
 ) -> None:
@@ -194,6 +195,7 @@ def test_rows_that_a_merged_tally_contains_are_not_counted_again(run: Run, first
     assert run("merge", merged, days[2], "--out", folder / "x.tally.json").stdout.startswith("900 rows")
 
 
+@pytest.mark.slow
 def test_an_older_tally_is_merged_and_its_copies_are_still_refused(run: Run, first: Path, folder: Path) -> None:
     second = animals(folder / "second.csv", NAMES, 2)
     days = [folder / f"{name}.tally.json" for name in ("a", "b")]

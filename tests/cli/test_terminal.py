@@ -88,6 +88,7 @@ def test_an_audit_shows_controls_as_text_and_its_json_keeps_the_names(run: Run, 
     assert document["data"]["source"] == re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):x}", FILE)
 
 
+@pytest.mark.slow
 def test_pictures_show_controls_as_text(run: Run, hostile: Path) -> None:
     done = run("draw", FILE, "--lens", "classwise", "--out", "d.svg")
     assert done.exit_code == 0, done.stderr

@@ -80,6 +80,7 @@ def test_a_wrong_separator_is_replaced_by_the_one_that_the_error_names(run: Run,
     assert measured(run, folder / "a.csv", *options) == pytest.approx(ECE)
 
 
+@pytest.mark.slow
 def test_every_command_of_rows_takes_the_options(run: Run, folder: Path) -> None:
     file, plain, options = folder / "a.txt", folder / "plain.csv", ("--separator", ";", "--decimal", ",")
     site = np.where(np.arange(300) % 2 == 0, "north", "south")

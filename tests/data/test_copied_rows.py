@@ -49,6 +49,7 @@ def test_the_rows_that_equal_another_row_are_counted():
     assert note.text.startswith("45 rows have the same prediction and outcome as another row")
 
 
+@pytest.mark.slow
 def test_every_public_function_and_the_verdict_say_so():
     y, p = (np.tile(values, 2) for values in scores(500))
     preds, other = to.Predictions(y, p), to.Predictions(y, p**1.2)

@@ -68,6 +68,7 @@ def test_an_error_below_all_null_draws_is_noted():
     assert "TN163" not in codes(to.measure(to.Predictions(y, p), resamples=20))
 
 
+@pytest.mark.slow
 def test_a_steep_slope_with_high_accuracy_is_noted_as_a_possibility():
     rng = np.random.default_rng(0)
     z = rng.choice([-1, 1], 500) * rng.uniform(0.5, 2, 500)
@@ -138,6 +139,7 @@ def test_a_forest_with_slope_four_on_held_out_digits_is_not_noted():
     assert len(training_row_notes(to.Predictions(y[::2], model.predict_proba(X[::2])))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["temperature", "spline", "auto"])
 def test_a_calibrator_recognizes_the_rows_that_it_was_fitted_to(method, tmp_path):
     y, z = logistic_rows(slope=0.5)

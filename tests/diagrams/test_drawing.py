@@ -308,12 +308,14 @@ def test_the_svg_is_the_same_for_the_same_numbers_and_its_ids_are_not_those_of_a
     assert 'id="mine-' in Reliability()([view()]).svg(prefix="mine")
 
 
+@pytest.mark.slow
 def test_a_class_name_cannot_break_out_of_the_svg():
     views = [view(c, name=f'class:<b onload="x">{c}$\\frac$') for c in range(2)]
     root = ElementTree.fromstring(Reliability()(views).svg())
     assert "b" not in {element.tag.rpartition("}")[2] for element in root.iter()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ending", "first"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_saved_twice_the_files_are_equal(tmp_path, ending, first):
     diagram = Reliability()([view()])
@@ -366,6 +368,7 @@ def test_axes_too_small_for_a_grid_hold_its_first_view_as_the_title_says(name):
         assert views == 1 or title in (f"{first}: {diagram.view_order} of {views}", f"1 of {views}: {first}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [3, 10])
 def test_six_diagrams_of_classes_fit_into_a_small_figure(k):
     figure = Figure(figsize=(6, 4))
@@ -430,6 +433,7 @@ def _legends(figure):
     return figure.findobj(Legend)
 
 
+@pytest.mark.slow
 def test_the_legend_names_only_the_crosses_that_are_drawn():
     calm = View(
         np.repeat([0.25, 0.75], 40), np.tile([0, 0, 0, 1, 1, 1, 1, 0], 10).reshape(10, 2, 4).swapaxes(0, 1).ravel()

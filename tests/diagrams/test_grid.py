@@ -58,6 +58,7 @@ def test_names_stand_once_at_the_top_and_at_the_left(grid: DiagramGrid) -> None:
     assert not grid.draw(legend=False).legends
 
 
+@pytest.mark.slow
 def test_no_text_leaves_the_figure(grid: DiagramGrid) -> None:
     figure = grid.draw()
     figure.canvas.draw()
@@ -130,6 +131,7 @@ def test_other_diagrams_share_a_grid(models: dict[str, to.Predictions], names: l
     assert len(panels_of(to.draw(models, names))) >= 2 * len(names)
 
 
+@pytest.mark.slow
 def test_the_models_of_one_diagram_stand_beside_each_other(models: dict[str, to.Predictions]) -> None:
     six = {f"model {i}": models["a"] for i in range(6)}
     grid = to.draw(six, ["reliability"])
@@ -228,6 +230,7 @@ def test_names_are_reduced_then_wrapped_then_cut_if_they_stay_distinct() -> None
     assert fit_names(["unbreakable" * 3, "unbreakable" * 2], 40, 9.0).n_lines > 1
 
 
+@pytest.mark.slow
 def test_a_paper_or_no_title_omits_the_name_of_a_single_diagram(models: dict[str, to.Predictions]) -> None:
     grid = to.draw(models, ["reliability"])
     assert [text.get_text() for text in grid.draw(title=False).texts] == []

@@ -105,6 +105,7 @@ def test_the_boldest_map_of_groups_is_that_of_all_rows():
     assert mark["gamma"][0] == pytest.approx(calibrator.calibration_map.gamma, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_is_seldom_called_improbable():
     # Of calibrated models the fall is χ²/2 with 2 d.f., exponential: P(unchanged) < 1/2 where it exceeds ln n, which
     # happens with probability 1/n = 1/200. Of 300 sets at most 7 do, with probability 1 − 2e-4.
@@ -158,6 +159,7 @@ def test_an_empty_picture_explains_nothing():
     diagram.draw().savefig(io.BytesIO())
 
 
+@pytest.mark.slow
 def test_beyond_twelve_views_the_others_have_no_map():
     diagram = LloPosterior(resolution=4)([biased(c, 60, name=f"class:{c}") for c in range(14)])
     assert "TN245" in codes(diagram)

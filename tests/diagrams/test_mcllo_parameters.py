@@ -175,6 +175,7 @@ def test_perfect_predictions_have_no_finite_parameters(view, min_prob, tmp_path)
     diagram.save(tmp_path / "x.png")
 
 
+@pytest.mark.slow
 def test_shifts_beyond_floating_point_are_no_fit():
     # Scores within 1e-3 of each other, around .1: γ is told to within hundreds, and so is τ.
     rng = np.random.default_rng(0)

@@ -28,6 +28,7 @@ def texts(svg: str) -> list[str]:
     return ["".join(one.itertext()) for one in ElementTree.fromstring(svg).iter() if one.tag.endswith("}text")]
 
 
+@pytest.mark.slow
 def test_names_that_the_font_lacks_are_text_and_cause_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -36,6 +37,7 @@ def test_names_that_the_font_lacks_are_text_and_cause_no_warning() -> None:
     assert svg == picture(EAST_ASIAN)
 
 
+@pytest.mark.slow
 def test_all_other_text_is_drawn_as_outlines() -> None:
     assert texts(picture(("cat", "Größe ≤ 3", "dog"))) == []
     assert all(re.search("[\u3040-\uffff]", text) for text in texts(picture(EAST_ASIAN)))

@@ -369,6 +369,7 @@ def test_small_numbers_have_three_digits_and_rounding_is_zero():
     assert "= 0.00000100 miscalibration − 0 discrimination + 0.2500" in plain(to.draw(to.Predictions(y, p), "murphy"))
 
 
+@pytest.mark.slow
 def test_what_differs_lies_behind_the_curves():
     rng = np.random.default_rng(1)
     p = rng.random(1000)
@@ -390,6 +391,7 @@ def plot_height(figure):
     return (ax.get_position().height - strips) * figure.get_size_inches()[1]
 
 
+@pytest.mark.slow
 def test_eight_models_leave_the_curves_their_room():
     models = {f"model {i}": preds for i, preds in enumerate([*two(200).values()] * 4)}
     assert plot_height(to.draw(models, "murphy", **QUICK).draw()) >= 3.0

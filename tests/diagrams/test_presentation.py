@@ -104,6 +104,7 @@ def test_a_title_replaces_the_headline_and_none_leaves_only_the_legend(every, na
     assert finding not in texts_of(diagram.less("finding").draw())
 
 
+@pytest.mark.slow
 def test_an_empty_title_is_none(every):
     for diagram in (every["reliability"], Reliability()(classwise(3))):
         assert sorted(texts_of(diagram.draw(title=""))) == sorted(texts_of(diagram.draw(title=False)))

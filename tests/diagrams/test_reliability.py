@@ -356,6 +356,7 @@ def test_the_finding_says_how_many_of_the_bins_outside_lie_in_the_range_that_it_
     )
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_is_rarely_reported_as_miscalibrated():
     # A segment is named where the count is significant (< 5 %) or a Bonferroni bar misses (< 10 %):
     # of 200 calibrated models fewer than 15 % + 4 sd = 25 %, though most have a bin outside its own bar.

@@ -531,6 +531,7 @@ def test_the_finding_gives_the_numbers_of_the_drawn_curve():
     assert np.abs(curve["rate"] - curve["probability"]).max() > 0.02
 
 
+@pytest.mark.slow
 def test_the_legend_says_what_the_band_excludes():
     """The confidence band always contains the curve; what it may exclude is calibration."""
     rng = np.random.default_rng(5)

@@ -130,6 +130,7 @@ def test_marks_in_the_legend_of_a_slide_do_not_touch() -> None:
     assert max(line.get_markersize() for line in legend.get_lines()) < 1.1 * legend.get_texts()[0].get_fontsize()
 
 
+@pytest.mark.slow
 def test_the_titles_of_the_panels_of_a_slide_are_complete() -> None:
     # "Accur…" stood above the second panel.
     rng = np.random.default_rng(0)
@@ -169,6 +170,7 @@ def test_half_a_slide_is_not_higher_than_a_slide(diagram: Diagram, tmp_path: Pat
     assert page_size(tmp_path / "f.pdf")[1] <= 5.5 + 1e-6
 
 
+@pytest.mark.slow
 def test_a_pdf_embeds_truetype_fonts(diagram: Diagram, tmp_path: Path) -> None:
     diagram.save(tmp_path / "f.pdf", style="paper")
     objects, commands = pdf_parts(tmp_path / "f.pdf")
@@ -193,6 +195,7 @@ def test_marks_are_vectors_and_only_huge_collections_are_images(
     assert re.search(r"^BT$", commands, re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
 def test_the_same_numbers_give_the_same_bytes(diagram: Diagram, tmp_path: Path, suffix: str) -> None:
     for name in ("a", "b"):

@@ -49,6 +49,7 @@ def test_the_curve_by_hand():
     assert (diagram.panels["answered"].item(), diagram.panels["n_queries"].item()) == (8, 16)
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_the_curve_whatever_kind_the_predictions_are():
     rng = np.random.default_rng(0)
     P = rng.dirichlet([1, 1, 1], 200)
@@ -93,6 +94,7 @@ def test_the_finding_says_whether_the_order_has_sense():
     assert right.finding.endswith("AURC\u00a00 (0 to 0.2591), not significantly better than random order.")
 
 
+@pytest.mark.slow
 def test_a_tally_says_what_the_rows_say():
     preds = answers(2000)
     rows, tallied = to.draw(preds, "selective_risk"), to.draw(to.tally(preds), "selective_risk")
@@ -116,6 +118,7 @@ def test_other_claims_and_settings_out_of_range_are_refused():
         to.draw({"a": three, "b": three}, "selective_risk")
 
 
+@pytest.mark.slow
 def test_the_picture_holds_curve_band_line_and_the_questions_without_an_answer():
     diagram = to.draw(answers(), "selective_risk", n_queries=400, level=0.9)
     (ax,) = diagram.draw().axes
@@ -195,6 +198,7 @@ def finding(preds, **settings):
     return to.draw(preds, "selective_risk", **settings).finding.replace("\u00a0", " ")
 
 
+@pytest.mark.slow
 def test_the_finding_has_the_risk_at_half_of_the_axis_not_of_the_answers():
     """40 answers of 64: half of the questions are 32 answers, 20 without errors and 12 of the 20 with ten errors."""
     preds = to.Predictions.from_confidence([0.9] * 20 + [0.6] * 20, [1] * 20 + [1, 0] * 10)
@@ -215,6 +219,7 @@ def test_abstentions_that_are_not_counted_are_stated():
     assert "not counted" not in finding(answers())
 
 
+@pytest.mark.slow
 def test_a_shared_legend_has_no_rate_that_differs_between_panels():
     models = {"a": answers(), "b": answers(seed=1, power=3.0)}
     both = to.draw(models, ["selective_risk"])

@@ -13,6 +13,7 @@ TWO = {"a": ONE, "b": to.Predictions([0, 1, 1], [0.4, 0.6, 0.9])}
 NAMES = ["reliability", "corp", "cumulative", "confidence_histogram", "comparison", "reliability_curve", "murphy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_except(NAMES, ["reliability"]))
 def test_a_diagram_is_drawn_on_axes_that_share_x(name: str) -> None:
     figure, axes = plt.subplots(2, 2, sharex=True)

@@ -212,6 +212,7 @@ def test_a_calibrated_model_has_an_arrow_beyond_chance_no_more_often_than_stated
     assert hits <= binom.ppf(0.999, 200, 0.05)
 
 
+@pytest.mark.slow
 def test_votes_are_tested_by_their_variance():
     # Ten annotators per row whose rates vary around the prediction: calibrated, and far from multinomial.
     rng, small = np.random.default_rng(2), 0

@@ -207,6 +207,7 @@ def test_a_tally_is_drawn_as_its_rows_are():
         np.testing.assert_allclose(rows[name].astype(float), cells[name].astype(float), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_null_has_uniform_p_values():
     # A calibrated model: P[p <= .25] <= .25; of 120 tests 4 sd more than 30 are 49.
     rng = np.random.default_rng(2)
@@ -259,6 +260,7 @@ def test_a_layer_left_out_is_neither_drawn_nor_in_the_legend(layer):
     assert not legend_of(diagram.less(*diagram.layers).draw().axes[0])
 
 
+@pytest.mark.slow
 def test_runs_are_named_up_to_six_and_counted_beyond():
     preds = digits()["1"]
     diagram = to.draw({f"{run}/1": preds for run in "abc"}, "training", resamples=9)
@@ -286,6 +288,7 @@ def test_in_axes_that_are_given_nothing_leaves_the_figure_or_meets_a_neighbor(ru
         assert part.get_window_extent().y1 < legend.y0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 3])
 def test_no_words_overlap(runs):
     from tests.diagrams.test_drawing import _words

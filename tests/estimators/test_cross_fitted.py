@@ -116,6 +116,7 @@ def test_of_a_calibrated_model_nothing_is_recovered_in_expectation(spec: Any, fi
     assert error.expected_if_calibrated(View(p, p)) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", ["tv", "l2", "max"])
 def test_nor_is_it_of_vectors(distance: str) -> None:
     P = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.4, 0.4, 0.2], [0.2, 0.7, 0.1]])

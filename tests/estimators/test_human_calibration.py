@@ -299,6 +299,7 @@ def test_two_classes_are_a_vector_of_two(estimator: VoteMean) -> None:
     )
 
 
+@pytest.mark.slow
 def test_one_class_against_the_rest_is_a_binary_view() -> None:
     preds = voted(60, 3, 25)
     overall, parts = measure_views(DistributionError(), as_lens("classwise").views(preds))

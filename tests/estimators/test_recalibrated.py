@@ -129,6 +129,7 @@ def test_a_part_of_the_predictions_cannot_be_recalibrated() -> None:
         to.measure([1], [0.5], "ece_recalibrated")
 
 
+@pytest.mark.slow
 def test_the_command_line_measures_and_gates_before_and_after(tmp_path: Path) -> None:
     preds = overconfident(200)
     file = tmp_path / "preds.csv"

@@ -329,6 +329,7 @@ def test_the_noise_floor_of_the_biased_form_is_what_each_row_is_with_itself() ->
         assert estimate.debiased == pytest.approx(max(0.0, estimate.value - estimate.noise_floor), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     # True SKCE of a model that says .3 or .7 where .4 or .6 is true, k = 1 within and exp(−.4 √2) between:
     # residuals ±.1, so 2 · .01 · (½ − ½ exp(−.4 √2)). Misses of 95 % are Binomial(60, .05): at most 9 in 99.9 %.

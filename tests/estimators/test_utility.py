@@ -186,6 +186,7 @@ def test_draws_of_many_scores_pool_neighbors_and_stay_near() -> None:
         assert value == pytest.approx(error.value(view), abs=2 * 3 / 4096)
 
 
+@pytest.mark.slow
 def test_where_rows_and_outcomes_are_too_many_there_are_no_cells() -> None:
     view = random_view(5_000, 1000, 10)
     assert UtilityError(lambda P: P).cell_statistic(view) is None

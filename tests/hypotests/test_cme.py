@@ -154,6 +154,7 @@ def test_size_under_the_null() -> None:
     assert 1 <= rejected <= 21
 
 
+@pytest.mark.slow
 def test_the_asymptotic_law_is_doubted_where_it_rejects_too_often() -> None:
     # Over 200 data sets a test that keeps 5 % rejects at most 21 times in 99.9 %; this one is told not to.
     rejected = sum(

@@ -136,6 +136,7 @@ def test_labels_of_a_multilabel_row_may_depend_on_each_other():
     assert rejections <= 22
 
 
+@pytest.mark.slow
 def test_any_estimator_can_be_the_statistic():
     preds = calibrated(np.random.default_rng(10), 80)
     n_tested = 0

@@ -47,6 +47,7 @@ def rare_votes(seed: int, n: int = 200, concentration: float = 0.0) -> to.Predic
     return to.Predictions(np.stack([m - events, events], axis=1), p, group=group)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("test", slow_except(["omnibus", "consistency", "skce", "tcal"], ["consistency"]))
 def test_calibrated_rare_labels_of_clustered_rows_are_rejected_at_the_level(test: str) -> None:
     pvalues = (to.test(clustered_labels(seed), test, resamples=99, rng=seed).pvalue for seed in range(150))

@@ -207,6 +207,7 @@ def test_the_larger_of_both_ends_by_hand():
     assert KS().evaluate(view).parts["strongest"] == {"from": 0.3, "to": 0.8, "residual": pytest.approx(-0.425)}
 
 
+@pytest.mark.slow
 def test_the_law_of_both_ends_keeps_the_level():
     # 14..49 of 600 with 99.9 %; steps of 300 rows make the largest a little smaller than that of Brownian motion
     rng, rejections = np.random.default_rng(6), 0

@@ -228,6 +228,7 @@ def test_a_row_of_weight_zero_is_none():
     )
 
 
+@pytest.mark.slow
 def test_weights_keep_the_level():
     # 14..49 of 600 with 99.9 %, though weights from .2 to 5 make the rows worth half their number
     rng, rejections = np.random.default_rng(7), 0

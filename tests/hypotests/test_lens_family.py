@@ -28,6 +28,7 @@ def rotated(seed, n=1000, angle=0.5):
     return to.Predictions(draw_labels(truth / truth.sum(axis=1, keepdims=True), rng), P)
 
 
+@pytest.mark.slow
 def test_the_default_test_of_several_classes_is_the_lens_family_of_an_audit():
     preds = calibrated(3)
     verdict, audit = to.test(preds), to.audit(preds).to_dict()

@@ -202,6 +202,7 @@ def test_the_whole_vector_shows_what_underconfidence_hides_from_its_error():
     assert np.median([to.test(preds, "consistency", **small).pvalue for preds in sets]) > 0.5
 
 
+@pytest.mark.slow
 def test_all_votes_are_tested_and_not_one_drawn_vote():
     sets = [two_classes(seed, n=200, temperature=0.7, votes=5) for seed in range(30)]
     first = [to.test(preds, "omnibus", resamples=199, rng=1).pvalue for preds in sets]
@@ -233,6 +234,7 @@ def test_an_outcome_that_was_called_impossible_is_at_the_floor():
     assert to.test(to.Predictions([1] + [0] * 9 + [1] * 10, p), "omnibus", resamples=99).pvalue == 0.01
 
 
+@pytest.mark.slow
 def test_more_draws_are_made_where_the_p_value_is_near_a_usual_level():
     counts = {}
     for seed in range(40):

@@ -188,6 +188,7 @@ def test_half_of_an_effect_takes_about_four_times_the_rows():
     assert 3 < small / large < 5.5
 
 
+@pytest.mark.slow
 def test_the_rows_are_those_at_hand_by_default():
     assert to.power(binary(321), simulations=40).n == 321
 
@@ -209,6 +210,7 @@ def test_the_root_law_alone_would_be_wrong_for_an_error_near_its_floor():
     assert plan.settings["width_tried"] == pytest.approx(0.06, rel=0.1)
 
 
+@pytest.mark.slow
 def test_what_no_distortion_reaches_is_reported_and_not_invented():
     plan = to.power(binary(), n=8, simulations=100)
     assert plan.settings["reached"] is False
@@ -230,6 +232,7 @@ def test_more_rows_than_are_simulated_are_extrapolated_with_a_note(monkeypatch):
     assert "TN232" in [note.code for note in hopeless.notes]
 
 
+@pytest.mark.slow
 def test_rows_that_say_0_and_1_are_moved_by_nothing_and_noted():
     p = np.r_[np.linspace(0.05, 0.95, 100), np.ones(50), np.zeros(50)]
     plan = to.power(to.Predictions((p > 0.5).astype(int), p), simulations=40)

@@ -170,6 +170,7 @@ def test_a_drawn_set_of_rows_by_its_definition(joint: bool) -> None:
     assert centered_statistic(KernelTest(bandwidth=0.4).cell_statistic(view)) == pytest.approx(a * u - v, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_size_under_the_null() -> None:
     # Rejections at 5 % over 200 data sets are Binomial(200, .05) for `redraw`: at most 21 in 99.9 %.
     assert stats.binom.ppf(0.999, 200, 0.05) == 21

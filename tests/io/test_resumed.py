@@ -70,6 +70,7 @@ def test_files_that_are_counted_already_are_not_opened_for_their_rows_again(tmp_
     assert resume_tally(source, Tally.from_predictions, state, {}).n == 1_000
 
 
+@pytest.mark.slow
 def test_a_finished_count_is_returned_again_without_reading(tmp_path: Path) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     first = tally(opened(pattern), resume=state)

@@ -90,6 +90,7 @@ def test_what_all_draws_share_is_given_once(draws):
     assert [x.tolist() for x in once] == [x.tolist() for x in repeated]
 
 
+@pytest.mark.slow
 def test_draws_at_the_boundaries_of_blocks():
     m = 2**13  # 32 draws are then handed over at a time
     rng = np.random.default_rng(0)

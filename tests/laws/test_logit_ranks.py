@@ -62,6 +62,7 @@ def test_the_probabilities_of_these_logits_are_nearly_all_one():
     assert (HIGH.p == 1).mean() > 0.7
 
 
+@pytest.mark.slow
 def test_the_auc_is_that_of_the_logits():
     expected = roc_auc_score(Y, Z)
     assert auc_with_se(positive_view(HIGH))[0] == pytest.approx(expected, abs=1e-12)

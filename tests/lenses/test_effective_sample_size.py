@@ -159,6 +159,7 @@ def test_clusters_drawn_at_random_hardly_widen_an_interval(name):
     assert clustered.high - clustered.low < 1.075 * (1 + 3 * 0.14) * (plain.high - plain.low)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["equal", "unequal"])
 def test_intervals_of_correlated_clusters_cover_and_are_not_too_wide(case):
     sets, shift = 60, 0.7

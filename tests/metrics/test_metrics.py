@@ -152,6 +152,7 @@ def test_a_brier_score_has_the_event_of_scikit_learn() -> None:
     assert metrics.brier_score_loss(["ham"] * 3, [0.1, 0.2, 0.3], pos_label="spam") == pytest.approx(0.14 / 3)
 
 
+@pytest.mark.slow
 def test_scikit_learn_makes_scorers_of_metrics_for_any_labels() -> None:
     for k in (2, 3):
         X, y = make_classification(400, n_classes=k, n_informative=6, random_state=0)

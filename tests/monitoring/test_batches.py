@@ -59,6 +59,7 @@ def test_cohorts_that_are_judged_while_rows_are_read_give_the_same_state(
     assert report.alarm
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_in_the_order_of_time_are_judged_after_all_were_read() -> None:
     ordered, mixed = np.arange(DAY.size), np.random.default_rng(0).permutation(DAY.size)
     late = np.concatenate([ordered[ROWS:], ordered[:ROWS]])  # the first day comes last

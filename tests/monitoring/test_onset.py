@@ -31,6 +31,7 @@ def report_of(drift, seed):
     return monitor.update(to.Predictions(y.ravel(), p.ravel()), time, as_of=COHORTS).report()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRIFTS)
 def test_a_sudden_change_is_in_the_region_of_its_onset(name):
     # The region covers the cohort of a sudden change in at least 95 % of streams: three or more misses of ten have a

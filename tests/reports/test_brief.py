@@ -81,6 +81,7 @@ def test_the_brief_report_names_no_class_where_calibration_is_not_rejected() -> 
     assert "Largest" not in Audit(unremarkable()).brief()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["exact", "tally"])
 def test_the_brief_report_names_the_worst_group(mode: str) -> None:
     # Both groups are overconfident, and "drift" is more so: right in 50 % and in 20 % of the rows that claim 90 %.

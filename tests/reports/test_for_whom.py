@@ -222,6 +222,7 @@ def test_text_page_and_json_show_the_same_groups(crossed):
     valid(document, "audit")
 
 
+@pytest.mark.slow
 def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
     assert typed(crossed.to_dict()).worst_group.label == "a=1, b=1"
     assert (
@@ -321,6 +322,7 @@ def test_the_only_miscalibrated_group_is_named_without_any_gap() -> None:
     assert typed(audit).established_worst_group.label == "site=south"
 
 
+@pytest.mark.slow
 def test_numbers_of_the_multicalibration_error_read_as_those_of_the_groups() -> None:
     preds = _confident_answers({"law": 0.35})
     document = audit(preds, resamples=199).to_dict()

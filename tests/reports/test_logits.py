@@ -45,6 +45,7 @@ def test_scores_that_became_probabilities_are_named(preds, logits, line, sentenc
     assert ("log odds" in text.split("Mean predicted")[0]) == (logits == "log odds")
 
 
+@pytest.mark.slow
 def test_the_verdict_begins_with_scores_that_are_no_log_odds() -> None:
     rng = np.random.default_rng(0)
     score = rng.uniform(300, 850, 400)

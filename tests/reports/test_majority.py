@@ -37,6 +37,7 @@ def test_the_expected_error_in_the_table_is_that_of_drawn_votes() -> None:
     assert "if the votes of each row are drawn from the predicted probabilities" in table.intro
 
 
+@pytest.mark.slow
 def test_without_vote_counts_nothing_is_expected_of_the_majority() -> None:
     rng = np.random.default_rng(1)
     P = rng.dirichlet([1, 1, 1], 60)

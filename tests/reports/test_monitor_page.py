@@ -47,6 +47,7 @@ def test_the_page_has_every_part_of_the_report(report: MonitorReport, tmp_path: 
     assert "An alarm needs a log e-value of 3.00." in text
 
 
+@pytest.mark.slow
 def test_the_page_is_small_and_loads_nothing(report: MonitorReport) -> None:
     page = report.to_html()
     assert len(page.encode()) <= MAX_BYTES

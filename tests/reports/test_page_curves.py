@@ -31,6 +31,7 @@ def test_the_curves_of_cells_are_those_of_the_rows(preds: to.Predictions) -> Non
     assert decision.settings["banded"]
 
 
+@pytest.mark.slow
 def test_the_page_of_two_classes_has_both_and_the_json_neither(preds: to.Predictions) -> None:
     audit = to.audit(preds[:400], resamples=99)
     page = audit.to_html()

@@ -175,6 +175,7 @@ def test_the_methods_follow_the_settings() -> None:
     assert "2 groups of site were tested jointly by step-down min-p (Westfall & Young 1993)" in words
 
 
+@pytest.mark.slow
 def test_the_methods_name_the_intervals_of_the_groups() -> None:
     rng = np.random.default_rng(0)
     p = rng.beta(2, 5, 300)

@@ -98,6 +98,7 @@ def test_the_measures_are_those_requested_by_name(audited: dict[str, Any]) -> No
     assert parts["order"] + parts["size"] == pytest.approx(measured[1]["value"])
 
 
+@pytest.mark.slow
 def test_what_is_held_against_all_votes_is_what_the_audit_measured(audited: dict[str, Any]) -> None:
     named = {(measure["estimator"], measure["lens"]): measure for measure in audited["measures"]}
     both = audited["people"]["distribution"]
@@ -120,6 +121,7 @@ def test_against_the_majority_by_hand() -> None:
     assert people["votes"] == {"median": 4.0, "min": 4, "max": 4}
 
 
+@pytest.mark.slow
 def test_a_model_that_is_right_about_people_looks_wrong_against_their_majority() -> None:
     # 6 of 10 people say 0: of 2,001 votes the majority is 0 but with probability 1e-19, so it is off by 1 - .6.
     rng = np.random.default_rng(0)

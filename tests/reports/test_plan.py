@@ -161,6 +161,7 @@ def test_impossible_outcomes_are_evidence_of_their_own():
     assert "40 outcomes occurred although the predicted probability was 0." in document["verdict"]["details"]
 
 
+@pytest.mark.slow
 def test_one_impossible_outcome_is_enough_whatever_the_test_says():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 500)
@@ -174,6 +175,7 @@ def test_one_impossible_outcome_is_enough_whatever_the_test_says():
     )
 
 
+@pytest.mark.slow
 def test_the_sentence_names_the_group_that_is_off():
     rng = np.random.default_rng(3)
     p = rng.uniform(0.05, 0.95, 4000)
@@ -274,6 +276,7 @@ def test_the_same_seed_gives_the_same_audit():
     assert to.audit(preds, resamples=39).to_dict() == to.audit(preds, resamples=39).to_dict()
 
 
+@pytest.mark.slow
 def test_progress_rises_from_zero_to_one():
     steps = []
     to.audit(simulated(100), resamples=39, progress=lambda share, what: steps.append((share, what)))
@@ -380,6 +383,7 @@ def test_certainty_that_is_wrong_has_a_direction():
     json.dumps(document, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_an_audit_says_itself_in_one_line_and_a_page_that_cannot_be_written_is_a_coded_error(calibrated, tmp_path):
     assert repr(calibrated).startswith("Audit('No evidence")
     assert [note.code for note in calibrated.notes][: len(calibrated.facts["notes"])] == [

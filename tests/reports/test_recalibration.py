@@ -28,6 +28,7 @@ def fix_fact(audit: dict[str, Any]) -> Any:
     return next(fact for fact in summary_lines(typed(audit)) if fact.label == "Recalibration")
 
 
+@pytest.mark.slow
 def test_the_gain_of_choice_and_fit_is_not_called_that_of_the_chosen_method() -> None:
     report = to.audit(drawn(400, 1.6, 6), resamples=99)
     fix = report.to_dict()["recalibration"]
@@ -41,6 +42,7 @@ def test_the_gain_of_choice_and_fit_is_not_called_that_of_the_chosen_method() ->
     assert "the predicted class changes in no row, accuracy stays" in remark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 3, 4])
 def test_calibrated_data_get_no_number_of_rows_that_is_extrapolated_from_noise(seed: int) -> None:
     report = to.audit(drawn(300, 1.0, seed), resamples=99)
@@ -95,6 +97,7 @@ def test_a_temperature_has_two_decimals_in_the_sentence_and_in_the_summary() -> 
     assert fix_fact(report.to_dict()).value in ("temperature scaling, T = 2.00", "hardly better than a constant")
 
 
+@pytest.mark.slow
 def test_a_gain_of_uncertain_size_is_not_said_to_be_a_reduction() -> None:
     for seed in range(40):
         report = to.audit(drawn(60, 2.0, seed), resamples=99)

@@ -58,6 +58,7 @@ def test_every_number_of_an_audit_is_that_of_measure_with_the_same_seed(preds) -
             assert entry["interval"] == measured["interval"]
 
 
+@pytest.mark.slow
 def test_every_number_of_a_group_is_that_of_by_group_with_the_same_seed() -> None:
     preds = two_classes(group={"site": np.where(np.arange(200) < 80, "a", "b")})
     groups = to.audit(preds, resamples=99, rng=5).to_dict()["groups"]

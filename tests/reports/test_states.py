@@ -96,6 +96,7 @@ def test_a_distance_has_the_sign_of_the_difference() -> None:
     assert StandardMeasure(name="calibration_slope", value=0.8, interval=None).distance_in_se(0.0) == 0.0
 
 
+@pytest.mark.slow
 def test_calibration_in_the_large_has_one_sign_everywhere() -> None:
     # Confidence too high: accuracy minus mean confidence is below 0, in the verdict, the table and the JSON.
     rng = np.random.default_rng(6)

@@ -46,6 +46,7 @@ def test_the_verdict_states_no_gain_and_asks_for_held_out_rows(report):
     assert "No recalibration can be judged on rows that the model was trained on: pass held-out rows." in details
 
 
+@pytest.mark.slow
 def test_no_form_of_the_report_confirms_a_recalibration(report):
     page = re.sub("<(script|style).*?</\\1>", "", report.to_html(), flags=re.DOTALL)
     for text in (str(report), report.brief(), page, report._repr_html_()):

@@ -351,6 +351,7 @@ def test_the_largest_error_there_is_has_no_end_beyond_it(name: str) -> None:
     assert estimate.interval.high == max(estimate.value, 1.0)
 
 
+@pytest.mark.slow
 def test_corp_of_a_calibrated_constant_excludes_0_no_oftener_than_it_may() -> None:
     assert to.measure(to.Predictions([1] * 20, [0.9] * 20), "corp").interval.low == 0  # .12 of all sets are like this
     sets, n = 100, 100

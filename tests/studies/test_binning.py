@@ -100,6 +100,7 @@ def test_the_jump_of_tace_is_at_a_score_worked_by_hand(monkeypatch):
     assert (jump["class"], jump["scores above before"], jump["scores above after"]) == ("class:0", 1, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_tables")
 def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, monkeypatch):
     for name in ("binning", "binning.tace"):

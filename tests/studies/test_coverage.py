@@ -73,6 +73,7 @@ def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
     assert resumed.rows[1:] == full.rows[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_tables")
 def test_cells_of_another_plan_are_measured_again(tmp_path):
     coverage(methods=["ks"], plan=SMALL, out=tmp_path)

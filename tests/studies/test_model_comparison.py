@@ -159,6 +159,7 @@ def test_an_unknown_net_and_one_alone_are_refused(tmp_path):
 # The study
 
 
+@pytest.mark.slow
 def test_no_measure_settles_that_another_net_is_better_than_the_law_itself_and_the_score_tells_the_worst(study):
     # Raw errors may put a sharper net first, as it is less noisy; joint 95 % intervals then leave the pair open.
     pairs = next(table for table in study.also if table.name == "model_comparison.pairs").rows

@@ -48,6 +48,7 @@ def keep_cohorts(monkeypatch):
     return drawn
 
 
+@pytest.mark.slow
 def test_labels_that_come_late_do_not_change_the_evidence_of_a_monitor_that_is_called_every_week(monkeypatch):
     drawn = keep_cohorts(monkeypatch)
     days, streams = 40, 3

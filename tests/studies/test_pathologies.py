@@ -113,6 +113,7 @@ def test_ten_bins_hold_what_the_eye_counts():
     assert nine_bin_counts(10) == [0, 0, 0, 0, 0, 2, 3, 1, 2, 1]
 
 
+@pytest.mark.slow
 def test_a_hundred_bins_give_the_mean_distance_from_right_and_wrong(study_run):
     assert ours(study_run[0], "more bins", "ECE, 100 bins") == pytest.approx(np.abs(CONFIDENCE - RIGHT).mean())
     assert ours(study_run[0], "more bins", "ECE, 1 bin") == pytest.approx(abs(CONFIDENCE.mean() - RIGHT.mean()))

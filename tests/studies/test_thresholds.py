@@ -26,6 +26,7 @@ def test_a_rule_that_is_always_wrong_is_counted():
     assert row["oracle"] == 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_study():
     plan = Plan(sets=2, rows=(100,))
     assert thresholds(plan=plan).rows == thresholds(plan=plan).rows

@@ -71,6 +71,7 @@ def test_threads_that_share_many_classes_change_no_bit(monkeypatch, dtype):
             np.testing.assert_array_equal(array, numbers(full)[key], err_msg=key)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(decimal(weighted=False))
 def test_a_weight_of_two_is_two_rows(preds):
@@ -85,6 +86,7 @@ def test_a_weight_of_two_is_two_rows(preds):
     assert heavy.weight == twice.weight
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(decimal(k=2))
 def test_binary_is_two_class(preds):

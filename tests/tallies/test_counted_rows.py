@@ -50,6 +50,7 @@ def test_it_is_the_tally_of_the_repeated_rows(kind: str) -> None:
         np.testing.assert_allclose(ours[name], values, rtol=1e-11, atol=1e-11, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_billion_rows_have_the_error_of_their_shares_and_its_narrow_interval() -> None:
     small, large = table(5_000), table(5_000_000)
     shares = to.measure(large, "ece", weight_kind="importance", interval=None).value

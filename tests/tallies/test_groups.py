@@ -102,6 +102,7 @@ def test_groups_of_different_dtypes_are_added() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_tally_of_groups_is_the_same_after_saving_and_pickling() -> None:
     tally = Tally.from_predictions(two_classes())
     loaded, copied = tally_reader.loads(tally_sums.dumps(tally)), pickle.loads(pickle.dumps(tally))

@@ -57,6 +57,7 @@ def test_every_kind_comes_back():
         identical(tally_reader.loads(tally_sums.dumps(tally + tally)), tally + tally)
 
 
+@pytest.mark.slow
 def test_a_mixed_sum_comes_back():
     preds = softmaxed(2000, 3, 1)
     mixed = Tally.from_predictions(preds) + Tally.from_predictions(Predictions(preds.y, preds.p, weight=np.ones(2000)))

@@ -293,6 +293,7 @@ def test_every_estimator_compares() -> None:
         assert comparison.difference == pytest.approx(errors[0] - errors[1], nan_ok=True), name
 
 
+@pytest.mark.slow
 def test_beyond_200_000_rows_bins_are_drawn_and_rows_tell_how_models_vary_together() -> None:
     a, b = calibrated_and_overconfident(210_000)
     comparison = to.compare(a, b, "ece", resamples=100)
@@ -374,6 +375,7 @@ def test_models_of_different_classes_are_refused_where_the_scale_depends_on_them
 # The default
 
 
+@pytest.mark.slow
 def test_the_default_tells_models_apart_where_ece_does_not_and_shows_brier() -> None:
     # slopes 2 and 1.4 on 500 rows: 30 of 30 by the debiased square in the study that chose it; 8 of 8 here at worst 7
     settled = 0

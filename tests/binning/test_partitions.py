@@ -16,12 +16,11 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.binning.equal_mass import EqualMass, FixedMass, Sweep, cut_weights
-from trueodds.binning.median_variance import MedianVariance, grow_tree
+from trueodds.binning.median_variance import MedianVariance, PredictedClass, grow_tree
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import as_partition, default_partition
-from trueodds.binning.predicted_class import PredictedClass
-from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.simplex_grid import Distinct, SimplexGrid
+from trueodds.binning.sorted_scores import RowSelections
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError

@@ -12,7 +12,7 @@ from tests.data.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import Partition
-from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.sorted_scores import RowSelections
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS

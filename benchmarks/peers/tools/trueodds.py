@@ -10,7 +10,7 @@ import numpy as np
 import trueodds as to
 from benchmarks.peers.job_data import Arrays
 from benchmarks.peers.timing import TimedCall
-from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.sorted_scores import RowSelections
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View

@@ -12,8 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from trueodds.binning.partition import BinRule, Partition, require_binary, resolve_n_bins
-from trueodds.binning.row_selections import RowSelections
-from trueodds.binning.sorted_scores import SortedLogOdds, SortedScores, sort_by_partition_value
+from trueodds.binning.sorted_scores import RowSelections, SortedLogOdds, SortedScores, sort_by_partition_value
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import BinCount, Count, parse_digits
 from trueodds.core.typing import Array

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Annotated
 
-from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.sorted_scores import RowSelections
 from trueodds.core.errors import InputError
 from trueodds.core.settings import BinCount, Described, OneOf, Settings
 from trueodds.core.typing import Array

@@ -7,9 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from trueodds.binning import PARTITION_NAMES
 from trueodds.binning.equal_mass import EqualMass, Sweep, parse_mass
-from trueodds.binning.median_variance import MedianVariance
+from trueodds.binning.median_variance import MedianVariance, PredictedClass
 from trueodds.binning.partition import BinsOrEdges, Partition
-from trueodds.binning.predicted_class import PredictedClass
 from trueodds.binning.simplex_grid import Distinct, SimplexGrid
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.errors import InputError, describe

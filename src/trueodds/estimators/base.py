@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.sorted_scores import RowSelections
 from trueodds.core.arithmetic import divide_or_zero, weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Coefficient, Estimate

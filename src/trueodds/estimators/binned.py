@@ -13,7 +13,7 @@ import numpy as np
 from trueodds.binning.distance import Distance, as_distance, power_mean
 from trueodds.binning.partition import BIN_RULES, Partition
 from trueodds.binning.partition_by_name import HasPartition
-from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.sorted_scores import RowSelections
 from trueodds.core.errors import Note
 from trueodds.core.settings import Count, Order
 from trueodds.core.typing import Array

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from trueodds.binning.partition import lowest_score
-from trueodds.binning.row_selections import RowSelections
-from trueodds.binning.sorted_scores import sort_by_score, weighted_quantiles, weighted_std
+from trueodds.binning.sorted_scores import RowSelections, sort_by_score, weighted_quantiles, weighted_std
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Order, Probability, Range
 from trueodds.core.typing import Array

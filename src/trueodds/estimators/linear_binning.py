@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from trueodds.binning.partition import BinRule, lowest_score
-from trueodds.binning.row_selections import RowSelections
-from trueodds.binning.sorted_scores import sort_by_partition_value
+from trueodds.binning.sorted_scores import RowSelections, sort_by_partition_value
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array

@@ -13,8 +13,7 @@ from trueodds.binning.partition_by_name import HasPartition
 from trueodds.core.arithmetic import divide_or_zero
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.pairs_in_bins import RowCells, has_pairs, mean_square
-from trueodds.estimators.debiased import DEFAULT_PARTITION, DebiasedL2
+from trueodds.estimators.debiased import DEFAULT_PARTITION, DebiasedL2, RowCells, has_pairs, mean_square
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import StandardizedStatistic, ViewResult
 from trueodds.lenses.view import View

@@ -17,8 +17,8 @@ from trueodds.core.pvalues import TIE_TOLERANCE, holm, pvalue
 from trueodds.core.settings import Resamples
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators._pairwise.pairs_in_bins import mean_square
 from trueodds.estimators.base import Estimator
+from trueodds.estimators.debiased import mean_square
 from trueodds.hypotests.multiple_testing import PValues, smallest_pvalue
 from trueodds.hypotests.omnibus_components import (
     BINARY_COMPONENTS,

@@ -18,9 +18,8 @@ from trueodds.core.errors import InputError
 from trueodds.core.pvalues import holm, pvalue
 from trueodds.core.settings import BinCount, Positive
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.pairs_in_bins import RowCells
 from trueodds.estimators.base import require_single_rows
-from trueodds.estimators.debiased import DebiasedL2
+from trueodds.estimators.debiased import DebiasedL2, RowCells
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.sorted_scores import RowSelections
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator

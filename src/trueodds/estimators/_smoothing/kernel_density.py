@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaln, spherical_jn
 
-from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.sorted_scores import RowSelections
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 from trueodds.kernels.smoothing import bin_linearly, cell_moments, triweight_transform, triweight_transform_of_multiples

@@ -9,7 +9,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators._pairwise.pairs_in_bins import mean_square
+from trueodds.estimators.debiased import mean_square
 from trueodds.kernels.bootstrap import CellSums
 from trueodds.lenses.effective_sample_size import effective_n
 from trueodds.lenses.view import View

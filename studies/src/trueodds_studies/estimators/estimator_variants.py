@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.binning.row_selections import RowSelections
+from trueodds.binning.sorted_scores import RowSelections
 from trueodds.core.errors import InputError
 from trueodds.core.suggestions import suggest_names
 from trueodds.core.typing import Array

@@ -14,8 +14,8 @@ from scipy.special import expit, logit, ndtr
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.median_variance import MedianVariance, Tree
 from trueodds.binning.partition import Partition
-from trueodds.binning.row_selections import RowSelections
 from trueodds.binning.simplex_grid import Distinct
+from trueodds.binning.sorted_scores import RowSelections
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.errors import InputError
 from trueodds.core.suggestions import suggest_names

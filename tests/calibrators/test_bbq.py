@@ -7,9 +7,9 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.bbq import BbqSpec, fit_binnings
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.histogram import BbqSpec, fit_binnings
 from trueodds.data.predictions import Predictions
 
 

@@ -6,9 +6,9 @@ from scipy.optimize import minimize
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.beta import BetaCurve, BetaMap, BetaSpec
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloSpec
+from trueodds.calibrators.logistic import BetaCurve, BetaMap, BetaSpec
 from trueodds.data.predictions import Predictions
 
 

@@ -5,17 +5,17 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators._glm.likelihood_contour import (
+from trueodds.calibrators._glm.log_probabilities import log_ratio
+from trueodds.calibrators._glm.logistic_regression import (
     LikelihoodSurface,
     ScoreCells,
     group_by_score,
+    intercept_and_score,
+    logistic_likelihood,
     unit_vectors,
 )
-from trueodds.calibrators._glm.log_probabilities import log_ratio
-from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
-from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.llo import LloSpec
+from trueodds.calibrators.llo import BoldnessMap, BoldnessSpec, LloSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 

@@ -18,20 +18,19 @@ from trueodds.calibrators.choose import (
     one_standard_error_rule,
     sort_by_complexity,
 )
-from trueodds.calibrators.confirm_gain import confirm_gain
 from trueodds.calibrators.cross_validation import (
     MeanEstimate,
+    confirm_gain,
     mean_and_standard_error,
     row_losses,
     stratified_folds,
     stratified_holdout,
 )
 from trueodds.calibrators.histogram import HistogramSpec
-from trueodds.calibrators.identity import IdentitySpec
 from trueodds.calibrators.isotonic import IrmSpec, IsotonicSpec
 from trueodds.calibrators.spline import SplineSpec
 from trueodds.calibrators.temperature import TemperatureSpec
-from trueodds.calibrators.uniform_mixture import mix_with_uniform, original_logs, uniform_share
+from trueodds.calibrators.uniform_mixture import IdentitySpec, mix_with_uniform, original_logs, uniform_share
 from trueodds.calibrators.vector import BiasCorrectedTemperatureSpec
 from trueodds.core.errors import InputError
 

@@ -5,9 +5,8 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.enir import EnirSpec, bic_weights, model_log_likelihood
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.isotonic import EnirSpec, IsotonicSpec, bic_weights, model_log_likelihood
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.isotonic import average_levels, near_isotonic_path
 

@@ -5,15 +5,15 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot, powers
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.ensemble_temperature import (
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.temperature import (
     EnsembleTemperatureMap,
     EnsembleTemperatureSpec,
+    TemperatureSpec,
     _brier_derivatives,
     _fit_weights_by_brier,
     _fit_weights_by_likelihood,
 )
-from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.data.predictions import Predictions
 
 KEYS = {"log": "ce", "brier": "mse"}

@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import columns, frame, golden
-from trueodds.calibrators._glm import likelihood_contour
+from trueodds.calibrators._glm import logistic_regression
 from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
 from trueodds.calibrators.evidential import (
     CUT_RADII,
@@ -16,7 +16,7 @@ from trueodds.calibrators.evidential import (
     _split_overlaps,
 )
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.platt import PlattSpec
+from trueodds.calibrators.logistic import PlattSpec
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
@@ -153,7 +153,7 @@ def test_ignorance_shrinks_as_the_theory_of_large_samples_says():
 def test_many_scores_in_groups_are_as_good_as_one_by_one(monkeypatch):
     P, y = draw_predictions(2500, 2, 1.5, 4)
     grouped = fit_map(P, y)
-    monkeypatch.setattr(likelihood_contour, "MAX_SCORE_GROUPS", 10**6)
+    monkeypatch.setattr(logistic_regression, "MAX_SCORE_GROUPS", 10**6)
     for one, other in zip(grouped.interval(P), fit_map(P, y).interval(P), strict=True):
         assert one == pytest.approx(other, abs=1e-6)
 

@@ -8,8 +8,8 @@ from tests.calibrators.rows import GROUP_SETTINGS
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.cross_validation import row_losses
 from trueodds.calibrators.llo import LloMap
+from trueodds.calibrators.logistic import PlattMap, Sigmoid
 from trueodds.calibrators.mcllo import MclloMap
-from trueodds.calibrators.platt import PlattMap, Sigmoid
 from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
 from trueodds.calibrators.vector import VectorMap
 

@@ -8,9 +8,8 @@ from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
 from trueodds.calibrators._glm.log_probabilities import log_ratio
 from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
-from trueodds.calibrators.boldness import BoldnessMap
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.llo import LloMap, LloSpec
+from trueodds.calibrators.llo import BoldnessMap, LloMap, LloSpec
 from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions

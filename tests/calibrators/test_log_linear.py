@@ -7,7 +7,7 @@ from tests.calibrators.rows import draw_predictions, made
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._glm.log_linear import clip_logits
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.structured import StructuredMap
+from trueodds.calibrators.matrix import StructuredMap
 from trueodds.calibrators.vector import VectorMap
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 import trueodds as to
 from trueodds.calibrators import Multicalibrated
-from trueodds.calibrators._groups.feature_bins import bins_of_numbers
+from trueodds.calibrators._groups.rows_with_columns import bins_of_numbers
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.group_shift import GroupShiftMap
 from trueodds.calibrators.multicalibrated import BinnedRows, BoostedTree, MulticalibratedMap, Split, fit_tree

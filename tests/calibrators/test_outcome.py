@@ -9,13 +9,11 @@ from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from tests.rates import rate_is_at_level
 from trueodds.calibrators.auto import AutoSpec
 from trueodds.calibrators.choose import assign_folds
-from trueodds.calibrators.confirm_gain import detectable_gain
-from trueodds.calibrators.cross_validation import row_losses
+from trueodds.calibrators.cross_validation import detectable_gain, row_losses
 from trueodds.calibrators.fitted_calibrator import load
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.identity import IdentitySpec
 from trueodds.calibrators.isotonic import IsotonicSpec
-from trueodds.calibrators.uniform_mixture import uniform_share
+from trueodds.calibrators.uniform_mixture import IdentitySpec, uniform_share
 from trueodds.data.predictions import Predictions
 
 

@@ -18,11 +18,12 @@ from trueodds.calibrators._glm.parameter_covariance import (
     jackknife_covariance,
     sandwich_covariance,
 )
-from trueodds.calibrators._glm.parameter_table import ParameterTable, format_probability
 from trueodds.calibrators._glm.parameter_uncertainty import (
     NO_STD_ERROR_REASONS,
     STD_ERROR_METHODS,
+    ParameterTable,
     ParameterUncertainty,
+    format_probability,
 )
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit

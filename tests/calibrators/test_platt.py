@@ -9,7 +9,7 @@ from trueodds.calibrators._glm.log_probabilities import log_odds
 from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood, smoothed_targets
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloSpec
-from trueodds.calibrators.platt import PlattSpec
+from trueodds.calibrators.logistic import PlattSpec
 from trueodds.data.predictions import Predictions
 
 

@@ -20,7 +20,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.choose import sort_by_complexity
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.identity import IdentitySpec
+from trueodds.calibrators.uniform_mixture import IdentitySpec
 from trueodds.core.errors import InputError
 from trueodds.core.registry import dataclass_settings
 from trueodds.data.predictions import Predictions

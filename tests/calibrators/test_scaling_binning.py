@@ -9,8 +9,7 @@ from trueodds.calibrators._glm.log_probabilities import log_odds
 from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.histogram import HistogramSpec
-from trueodds.calibrators.scaling_binning import ScalingBinningSpec
+from trueodds.calibrators.histogram import HistogramSpec, ScalingBinningSpec
 from trueodds.data.predictions import Predictions
 
 

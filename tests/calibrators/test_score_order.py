@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.calibrators._curves.score_scale import total_decrease
+from trueodds.calibrators._curves.one_vs_rest import total_decrease
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, to_probabilities
 from trueodds.calibrators.base import CalibrationMap
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from trueodds.calibrators.ensemble_temperature import least_squares_weights, maximum_likelihood_weights
+from trueodds.calibrators.temperature import least_squares_weights, maximum_likelihood_weights
 
 
 def gave(n, m, seed):

@@ -11,7 +11,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._glm import log_linear
 from trueodds.calibrators._glm.newton import FALLBACK_RIDGE
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.shift import ShiftSpec
+from trueodds.calibrators.vector import ShiftSpec
 from trueodds.data.predictions import Predictions
 
 

@@ -9,7 +9,7 @@ from tests.reference import golden
 from trueodds.calibrators._glm import log_linear
 from trueodds.calibrators._glm.log_linear import scaled_penalty
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.structured import StructuredMap, StructuredSpec, temper_and_mix
+from trueodds.calibrators.matrix import StructuredMap, StructuredSpec, temper_and_mix
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.data.predictions import Predictions
 

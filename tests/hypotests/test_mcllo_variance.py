@@ -11,7 +11,7 @@ from tests.calibrators.rows import draw_predictions, labels, one_hot
 from tests.data.refused import refused
 from tests.reference import golden
 from trueodds.calibrators._glm.parameter_covariance import IndependentUnits
-from trueodds.calibrators._glm.parameter_table import ParameterTable
+from trueodds.calibrators._glm.parameter_uncertainty import ParameterTable
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.calibrators.vector import BiasCorrectedTemperatureSpec

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.data.refused import refused
-from trueodds.integrations.row_collector import RowCollector, copy_to_array, flatten_positions
+from trueodds.integrations.epoch_summary import RowCollector, copy_to_array, flatten_positions
 
 torch = pytest.importorskip("torch")
 
@@ -26,7 +26,7 @@ import torch
 from torch import distributed
 from trueodds import InputError
 from trueodds.integrations.gather_rows import gather_rows
-from trueodds.integrations.row_collector import RowCollector
+from trueodds.integrations.epoch_summary import RowCollector
 
 torch.set_num_threads(1)
 rank, folder = int(sys.argv[1]), sys.argv[2]

@@ -15,8 +15,7 @@ import pytest
 
 import trueodds as to
 from tests.data.refused import refused
-from trueodds.integrations.epoch_summary import summarize_epoch
-from trueodds.integrations.row_collector import RowCollector
+from trueodds.integrations.epoch_summary import RowCollector, summarize_epoch
 
 torch = pytest.importorskip("torch")
 os.environ.setdefault("KERAS_BACKEND", "torch")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.data.refused import refused
 from trueodds import Predictions, measure
-from trueodds.integrations.row_collector import RowCollector, copy_to_array, flatten_positions
+from trueodds.integrations.epoch_summary import RowCollector, copy_to_array, flatten_positions
 
 
 def logits_and_labels(n: int = 300, k: int = 4, dtype: Any = np.float32) -> tuple[Any, Any]:

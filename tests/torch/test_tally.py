@@ -18,7 +18,7 @@ from trueodds.tallies.tally import Tally
 torch = pytest.importorskip("torch")
 
 from tests.torch.batches import predictions, split  # noqa: E402
-from trueodds.torch import TorchTally, device_sums, read_batches  # noqa: E402
+from trueodds.torch import TorchTally, read_batches, tensor_sums  # noqa: E402
 from trueodds.torch.tensor_sums import read_tally  # noqa: E402
 
 
@@ -135,8 +135,8 @@ def test_operations_of_torch_give_the_sums_of_the_compiled_loops(
     settings = {"logits": logits, "all_lenses": all_lenses, "weighted": weighted}
     host, device = TorchTally(k, **settings), TorchTally(k, **settings)
     host.update(scores, y, weight)
-    assert device_sums.can_sum_on_device(device._layout, scores, y, weight)
-    device_sums.add_batch_on_device(device._layout, device._state, scores, y, weight)
+    assert tensor_sums.can_sum_on_device(device._layout, scores, y, weight)
+    tensor_sums.add_batch_on_device(device._layout, device._state, scores, y, weight)
     same(device.compute(), host.compute(), rtol=1e-11)
 
 
@@ -149,7 +149,7 @@ def test_operations_of_torch_accept_one_probability_of_two_classes(logits: bool,
     scores[0] = scores[0] if logits else 1e-9  # whose complement is 1 in float32
     host, device = TorchTally(2, logits=logits), TorchTally(2, logits=logits)
     host.update(scores, y)
-    device_sums.add_batch_on_device(device._layout, device._state, scores, y, None)
+    tensor_sums.add_batch_on_device(device._layout, device._state, scores, y, None)
     same(device.compute(), host.compute(), rtol=1e-11)
 
 
@@ -166,7 +166,7 @@ def test_operations_of_torch_accept_one_probability_of_two_classes(logits: bool,
 )
 def test_operations_of_torch_leave_invalid_values_to_the_host(scores: Any, target: Any) -> None:
     layout = TorchTally(2)._layout
-    assert not device_sums.can_sum_on_device(layout, torch.tensor(scores), torch.tensor(target), None)
+    assert not tensor_sums.can_sum_on_device(layout, torch.tensor(scores), torch.tensor(target), None)
 
 
 REFERENCE_SETS = [
@@ -198,8 +198,8 @@ def test_reference_sets_give_the_values_of_arrays(name: str, scores: str, labels
         rows = to.Predictions.from_logits(y, P) if logits else to.Predictions(y, P)
     tally = TorchTally(rows.k, logits=logits, kind=kind, weighted=y.ndim == 2)  # type: ignore[arg-type]
     for batch in split(torch.from_numpy(P), torch.from_numpy(y), size=1000):
-        if on_device and device_sums.can_sum_on_device(tally._layout, *batch, None):
-            device_sums.add_batch_on_device(tally._layout, tally._state, *batch, None)
+        if on_device and tensor_sums.can_sum_on_device(tally._layout, *batch, None):
+            tensor_sums.add_batch_on_device(tally._layout, tally._state, *batch, None)
         else:
             tally.update(*batch)
     reference, result = to.tally(rows), tally.compute()
@@ -315,7 +315,7 @@ def test_a_device_with_other_sums_reads_back_the_same(monkeypatch: pytest.Monkey
     """What `update` does on another device, forced on the CPU."""
     z, y = predictions()
     tally = TorchTally(5, logits=True)
-    device_sums.add_batch_on_device(tally._layout, tally._state, z, y, None)
+    tensor_sums.add_batch_on_device(tally._layout, tally._state, z, y, None)
     assert read_tally(tally._layout, tally._state).n == 2000
 
 
@@ -470,7 +470,7 @@ def test_a_damaged_state_is_refused() -> None:
 
 
 def test_sums_stay_on_the_cpu_where_a_device_has_no_float64() -> None:
-    from trueodds.torch.tensor_layout import has_float64
+    from trueodds.torch.tensor_sums import has_float64
 
     assert has_float64("cuda:1")
     assert not has_float64("mps")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators._curves.score_scale import MAX_DECREASE, decrease_note, total_decrease
+from trueodds.calibrators._curves.one_vs_rest import MAX_DECREASE, decrease_note, total_decrease
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, exact_zeros, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, lower_min_prob_for_logs, to_accepted_input
 from trueodds.calibrators.choose import (
@@ -22,7 +22,7 @@ from trueodds.calibrators.choose import (
     cross_fit,
     sort_by_complexity,
 )
-from trueodds.calibrators.confirm_gain import (
+from trueodds.calibrators.cross_validation import (
     METHOD,
     MIN_ROWS,
     NO_GAIN,
@@ -30,9 +30,9 @@ from trueodds.calibrators.confirm_gain import (
     TRAINING_ROWS,
     Confirmation,
     confirm_gain,
+    count_units,
+    stratified_holdout,
 )
-from trueodds.calibrators.cross_validation import count_units, stratified_holdout
-from trueodds.calibrators.identity import IdentityMap, IdentitySpec
 from trueodds.calibrators.recalibration_report import (
     HeldOutProbabilities,
     PredictedClasses,
@@ -40,7 +40,7 @@ from trueodds.calibrators.recalibration_report import (
     mixed_original_note,
     outcome_notes,
 )
-from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
+from trueodds.calibrators.uniform_mixture import IdentityMap, IdentitySpec, MixedMap, uniform_share
 from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator

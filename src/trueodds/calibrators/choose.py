@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators._curves.score_scale import MAX_DECREASE, total_decrease
+from trueodds.calibrators._curves.one_vs_rest import MAX_DECREASE, total_decrease
 from trueodds.calibrators._glm.log_probabilities import Probabilities, exact_zeros, normalized_logs, to_probabilities
 from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, to_accepted_input
 from trueodds.calibrators.cross_validation import (
@@ -22,8 +22,7 @@ from trueodds.calibrators.cross_validation import (
     row_losses,
     stratified_folds,
 )
-from trueodds.calibrators.identity import IdentitySpec
-from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
+from trueodds.calibrators.uniform_mixture import IdentitySpec, mix_with_uniform, uniform_share
 from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json

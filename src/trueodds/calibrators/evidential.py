@@ -15,7 +15,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.calibrators._glm.likelihood_contour import LikelihoodSurface, group_by_score, unit_vectors
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -30,10 +29,13 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_probabilities,
 )
 from trueodds.calibrators._glm.logistic_regression import (
+    LikelihoodSurface,
     fit_logistic,
+    group_by_score,
     intercept_and_score,
     nonincreasing_curve_notes,
     smoothed_targets,
+    unit_vectors,
 )
 from trueodds.calibrators._glm.newton import minimize_newton
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 import trueodds
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities
-from trueodds.calibrators._groups.feature_bins import check_features
-from trueodds.calibrators._groups.rows_with_columns import RowsWithColumns, select_columns
+from trueodds.calibrators._groups.rows_with_columns import RowsWithColumns, check_features, select_columns
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.calibrator_predictions import (
     add_note,
@@ -403,9 +402,9 @@ class FittedCalibrator(Result):
         path : str or path-like
             File to write. InputError TO524 for a map without a formula, or if the library onnx is missing.
         """
-        from trueodds.calibrators import onnx
+        from trueodds.calibrators.formula import write_onnx
 
-        onnx.write_onnx(self.calibration_map, self.k, path)
+        write_onnx(self.calibration_map, self.k, path)
 
     def to_sql(self, column: str | Sequence[str]) -> str | list[str]:
         """Write the calibrator as SQL of DuckDB and PostgreSQL: formulas, and steps or lines between knots.
@@ -433,7 +432,7 @@ class FittedCalibrator(Result):
         >>> fitted = FittedCalibrator(TemperatureMap(0.5), ("no", "yes"), n=4)
         >>> query = f"SELECT {fitted.to_sql('score')} AS recalibrated FROM predictions"
         """
-        from trueodds.calibrators.source_text import write_sql
+        from trueodds.calibrators.formula import write_sql
 
         expressions = write_sql(self.calibration_map, [column] if isinstance(column, str) else list(column), self.k)
         return expressions[1] if isinstance(column, str) else expressions
@@ -455,7 +454,7 @@ class FittedCalibrator(Result):
         >>> module["recalibrate"]([[0.1, 0.9]]).round(2).tolist()
         [[0.25, 0.75]]
         """
-        from trueodds.calibrators.source_text import write_numpy
+        from trueodds.calibrators.formula import write_numpy
 
         return write_numpy(self.calibration_map, self.k, self.describe())
 

@@ -11,6 +11,9 @@ import numpy as np
 
 from trueodds.binning.sorted_scores import SortedScores, weighted_quantiles, weighted_std
 from trueodds.calibrators._curves.one_vs_rest import (
+    LOGIT,
+    PROBABILITY,
+    LogOdds,
     OneVsRest,
     effective_rows,
     fit_curves,
@@ -18,7 +21,6 @@ from trueodds.calibrators._curves.one_vs_rest import (
     sums_by_log_odds,
     zero_probability_notes,
 )
-from trueodds.calibrators._curves.score_scale import LOGIT, PROBABILITY, LogOdds
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,

@@ -9,15 +9,18 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from trueodds.calibrators._glm.log_probabilities import log_ratio, probability_pair
-from trueodds.calibrators._groups.feature_bins import (
+from trueodds.calibrators._groups.group_repair import Grouping, GroupRepair, confirm_repair, refuse_identifiers
+from trueodds.calibrators._groups.rows_with_columns import (
     FeatureBins,
+    RowsWithColumns,
     bins_of_categories,
     bins_of_numbers,
     check_features,
     feature_names,
+    find_levels,
+    select_columns,
+    split_columns,
 )
-from trueodds.calibrators._groups.group_repair import Grouping, GroupRepair, confirm_repair, refuse_identifiers
-from trueodds.calibrators._groups.rows_with_columns import RowsWithColumns, find_levels, select_columns, split_columns
 from trueodds.calibrators._groups.shrunken_shifts import BinaryRows, fit_shifts
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.cross_validation import stratified_folds, stratified_holdout

@@ -9,15 +9,16 @@ from typing import Any
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, to_accepted_input
 from trueodds.calibrators.choose import CandidateChoice
-from trueodds.calibrators.confirm_gain import (
+from trueodds.calibrators.cross_validation import (
     CONFIRMED,
     NO_GAIN,
     NOT_ENOUGH_ROWS,
     PROCEDURE,
     TRAINING_ROWS,
     Confirmation,
+    accuracy,
+    count_label_flips,
 )
-from trueodds.calibrators.cross_validation import accuracy, count_label_flips
 from trueodds.core.errors import Note
 from trueodds.core.formatting import (
     format_number,

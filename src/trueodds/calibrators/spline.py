@@ -19,19 +19,17 @@ from trueodds.calibrators._curves.natural_spline import (
     place_knots,
 )
 from trueodds.calibrators._curves.one_vs_rest import (
-    IterativeOneVsRest,
-    effective_rows,
-    fit_curves_of_logs,
-    sums_by_log_odds,
-)
-from trueodds.calibrators._curves.score_scale import (
     KNOT_RANGE,
     LOGIT,
     MAX_DECREASE,
     PROBABILITY,
     SCORE_RANGE,
+    IterativeOneVsRest,
     decrease_note,
+    effective_rows,
+    fit_curves_of_logs,
     score_scale,
+    sums_by_log_odds,
     total_decrease,
 )
 from trueodds.calibrators._glm.fit_data import rows_with_weight

@@ -14,18 +14,14 @@ import numpy as np
 import torch
 
 from trueodds.calibrators._curves.natural_spline import SLOPE_TOLERANCE
-from trueodds.calibrators._curves.one_vs_rest import OneVsRest
-from trueodds.calibrators._curves.score_scale import LOGIT
+from trueodds.calibrators._curves.one_vs_rest import LOGIT, OneVsRest
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS, min_prob_for_slopes
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
-from trueodds.calibrators.beta import BetaCurve
 from trueodds.calibrators.calibrator_predictions import check_class_count, check_prob_matrix, missing_logits_error
-from trueodds.calibrators.enir import PiecewiseLinearCurve
-from trueodds.calibrators.identity import IdentityMap
-from trueodds.calibrators.isotonic import IrovaTsMap, MonotoneCurve
-from trueodds.calibrators.platt import Sigmoid
+from trueodds.calibrators.isotonic import IrovaTsMap, MonotoneCurve, PiecewiseLinearCurve
+from trueodds.calibrators.logistic import BetaCurve, Sigmoid
 from trueodds.calibrators.spline import TIE_MARGIN, ConfidenceMap, LogOddsSpline
-from trueodds.calibrators.uniform_mixture import MixedMap
+from trueodds.calibrators.uniform_mixture import IdentityMap, MixedMap
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import NonNegative, check
 from trueodds.core.typing import Array

@@ -1,4 +1,4 @@
-"""Mix predicted probabilities with a small share of the uniform distribution, so that the log loss stays finite."""
+"""The identity, and mixtures of a map with a small share of the uniform distribution, so that log loss stays finite."""
 
 from __future__ import annotations
 
@@ -8,12 +8,52 @@ from typing import Annotated, Any
 import numpy as np
 
 from trueodds.calibrators._glm.log_probabilities import Probabilities, exact_zeros, normalized_logs, to_probabilities
-from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
-from trueodds.calibrators.identity import IdentityMap
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.calibrators.saved_parameters import delegated, read_value
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
+
+
+class IdentityMap(CalibrationMap, eq=True):
+    """The unchanged probabilities."""
+
+    def apply(self, P: Array) -> Array:
+        return np.array(P, dtype=np.float64)
+
+    def describe(self) -> str:
+        return "unchanged"
+
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
+        return (SoftmaxTerm(1.0, np.ones(k), np.zeros(k)),)
+
+
+class IdentitySpec(CalibratorSpec):
+    """Leave every probability unchanged.
+
+    The baseline with which every other calibrator is compared. Nothing is estimated, and every predicted class stays.
+
+    Notes
+    -----
+    .. math:: q = p
+
+    Cost: O(nK) to copy.
+
+    References
+    ----------
+    .. [1] Vaicenavicius et al. (2019). They write the null hypothesis of calibration as r(p) = p.
+
+    Examples
+    --------
+    >>> IdentitySpec().fit(np.eye(2), np.eye(2), np.ones(2)).describe()
+    'unchanged'
+    """
+
+    name, map_type = "identity", IdentityMap
+    keeps_argmax = True
+
+    def fit(self, P: Array, Y: Array, w: Array) -> IdentityMap:
+        return IdentityMap()
 
 
 def uniform_share(n_fit: float) -> float:

@@ -11,19 +11,17 @@ import numpy as np
 
 from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators._curves.one_vs_rest import (
-    apply_one_vs_rest,
-    check_curve_count,
-    describe_sizes,
-    effective_rows,
-    fit_curves_from_counts,
-)
-from trueodds.calibrators._curves.score_scale import (
     LOGIT,
     PROBABILITY,
     SCORE_RANGE,
     Scale,
+    apply_one_vs_rest,
+    check_curve_count,
     check_knots,
     class_scores,
+    describe_sizes,
+    effective_rows,
+    fit_curves_from_counts,
     score_scale,
 )
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, rows_with_weight

@@ -9,16 +9,17 @@ import numpy as np
 from scipy.special import expit, logit
 
 from trueodds.binning.sorted_scores import group_starts
-from trueodds.calibrators._glm.likelihood_contour import (
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, log_ratio, probability_pair, resolve_min_prob
+from trueodds.calibrators._glm.logistic_regression import (
     LikelihoodSurface,
     ScoreCells,
+    fit_logistic,
     group_by_score,
+    intercept_and_score,
+    logistic_likelihood,
     unit_vectors,
 )
-from trueodds.calibrators._glm.log_probabilities import LogProbabilities, log_ratio, probability_pair, resolve_min_prob
-from trueodds.calibrators._glm.logistic_regression import fit_logistic, intercept_and_score, logistic_likelihood
-from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
-from trueodds.calibrators.llo import IDENTITY_PARAMETERS
+from trueodds.calibrators.llo import IDENTITY_PARAMETERS, BoldnessMap, BoldnessSpec
 from trueodds.core.typing import Array
 from trueodds.diagrams._style.formatting import format_percent
 from trueodds.lenses.effective_sample_size import n_represented

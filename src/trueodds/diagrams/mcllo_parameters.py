@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
-from trueodds.calibrators._glm.baseline_logits import baseline_index
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, replacement_notes, resolve_min_prob
+from trueodds.calibrators.mcllo import baseline_index
 from trueodds.core.arithmetic import decreasing_order
 from trueodds.core.errors import Note
 from trueodds.core.settings import Level

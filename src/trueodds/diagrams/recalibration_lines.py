@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import expit, log_softmax, logit
 
 from trueodds.binning.sorted_scores import group_starts
-from trueodds.calibrators._glm.baseline_logits import baseline_index
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -21,7 +20,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     softmax,
 )
 from trueodds.calibrators.llo import LloSpec
-from trueodds.calibrators.mcllo import MclloMap, MclloSpec
+from trueodds.calibrators.mcllo import MclloMap, MclloSpec, baseline_index
 from trueodds.core.arithmetic import decreasing_order, weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OR_SINGLE_VALUE, Probability

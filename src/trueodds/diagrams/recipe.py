@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import HasPartition
-from trueodds.calibrators._glm.baseline_logits import check_baseline, resolve_class_name
+from trueodds.calibrators.mcllo import check_baseline, resolve_class_name
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import dataclass_settings
 from trueodds.core.rng import as_generator

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.calibrators._glm.baseline_logits import check_baseline, resolve_class_name
 from trueodds.calibrators._glm.parameter_covariance import IndependentUnits
+from trueodds.calibrators.mcllo import check_baseline, resolve_class_name
 from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict

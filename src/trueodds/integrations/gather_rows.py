@@ -11,7 +11,7 @@ from torch import distributed
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.integrations.row_collector import CollectedRows, RowCollector
+from trueodds.integrations.epoch_summary import CollectedRows, RowCollector
 
 # Types in which scores and labels are sent, in the order of precision; other types are converted to them without loss.
 _SCORE_DTYPES = (np.float16, np.float32, np.float64)

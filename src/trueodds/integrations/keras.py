@@ -12,8 +12,7 @@ from trueodds.core.errors import InputError, describe, install_command
 from trueodds.core.settings import Count, check
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch_summary import EpochCallback, EpochSummarizer
-from trueodds.integrations.row_collector import RowCollector, flatten_positions
+from trueodds.integrations.epoch_summary import EpochCallback, EpochSummarizer, RowCollector, flatten_positions
 
 try:
     import keras

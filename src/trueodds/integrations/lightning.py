@@ -9,8 +9,7 @@ from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, describe, install_command
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch_summary import EpochCallback, EpochSummarizer
-from trueodds.integrations.row_collector import RowCollector
+from trueodds.integrations.epoch_summary import EpochCallback, EpochSummarizer, RowCollector
 
 try:
     import torch

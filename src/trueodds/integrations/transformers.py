@@ -8,8 +8,7 @@ from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError
 from trueodds.core.signatures import checks_arguments
 from trueodds.estimators.base import Estimator
-from trueodds.integrations.epoch_summary import EpochCallback, EpochSummarizer
-from trueodds.integrations.row_collector import copy_to_array, flatten_positions
+from trueodds.integrations.epoch_summary import EpochCallback, EpochSummarizer, copy_to_array, flatten_positions
 
 PADDING_LABEL = -100  # label of positions that the losses of Transformers and PyTorch ignore
 

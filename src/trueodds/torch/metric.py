@@ -14,16 +14,8 @@ from trueodds.core.errors import InputError, install_command
 from trueodds.core.results import Estimate
 from trueodds.io.torch import Kind
 from trueodds.tallies.tally import Tally
-from trueodds.torch.tally import TallyResults
-from trueodds.torch.tensor_layout import (
-    TensorLayout,
-    check_loaded_tensors,
-    check_same_layout,
-    has_float64,
-    layout_digest,
-    make_layout,
-)
-from trueodds.torch.tensor_sums import add_batch, read_tally, tally_of_two_rows
+from trueodds.torch.tally import TallyResults, check_loaded_tensors, check_same_layout, layout_digest
+from trueodds.torch.tensor_sums import TensorLayout, add_batch, has_float64, make_layout, read_tally, tally_of_two_rows
 
 try:
     import torchmetrics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -12,14 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Verdict
 from trueodds.io.torch import Kind
 from trueodds.tallies.tally import Tally
-from trueodds.torch.tensor_layout import (
-    TensorLayout,
-    check_loaded_tensors,
-    check_same_layout,
-    has_float64,
-    make_layout,
-)
-from trueodds.torch.tensor_sums import add_batch, read_tally
+from trueodds.torch.tensor_sums import TensorLayout, add_batch, has_float64, make_layout, read_tally
 
 _LAYOUT_KEY = "layout"  # entry of a state with the settings of the tally
 
@@ -322,3 +316,31 @@ class TorchTally(TallyResults):
 
     def __repr__(self) -> str:
         return f"TorchTally(n={self.n:,}, {self._layout.k} classes, device={str(self.device)!r})"
+
+
+def check_loaded_tensors(state: Mapping[str, torch.Tensor], loaded: Mapping[str, Any]) -> None:
+    """Raise TO402 unless the loaded tensors have the shapes and dtypes of the state."""
+    for name, tensor in state.items():
+        value = loaded[name]
+        if not isinstance(value, torch.Tensor) or (value.shape, value.dtype) != (tensor.shape, tensor.dtype):
+            got = f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else str(value)
+            fix = f"Save it again; it must be {tensor.dtype} of shape {tuple(tensor.shape)}."
+            raise InputError("TO402", f"The saved tensor {name} is not valid.", got, fix)
+
+
+def layout_digest(layout: TensorLayout) -> int:
+    """Return a number that identifies a layout: two layouts have the same one with probability 2⁻⁵⁶."""
+    # Saved in checkpoints of a metric, so that the names and the order of the fields of the layout must stay.
+    return int.from_bytes(hashlib.blake2b(repr(layout).encode(), digest_size=7).digest())
+
+
+def check_same_layout(layout: TensorLayout, device: torch.device, group: Any) -> None:
+    """Raise TO401 unless all processes of torch.distributed have the same layout; every process must call it."""
+    digest = layout_digest(layout)
+    digest_and_negative = torch.tensor([digest, -digest], device=device)
+    torch.distributed.all_reduce(digest_and_negative, op=torch.distributed.ReduceOp.MAX, group=group)
+    largest, smallest = int(digest_and_negative[0]), -int(digest_and_negative[1])
+    if largest != smallest:
+        raise InputError(
+            "TO401", "Tallies with different settings cannot be added.", repr(layout), "Use the same in all processes."
+        )

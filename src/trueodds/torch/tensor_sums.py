@@ -1,28 +1,133 @@
-"""Add batches of tensors to the sums of a tally, which are tensors of fixed size, and convert these to a Tally."""
+"""The sums of a tally as tensors of fixed size: their layout, adding batches on any device, and conversion to a Tally.
+
+The settings alone determine the sizes, unlike the number of cells of a tally, so that processes can add their sums.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
-from dataclasses import astuple, replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import BinCount, Count, check
 from trueodds.core.typing import Array
 from trueodds.data.arrays import tensor_to_array
-from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, SUM_TOLERANCE_OF_DTYPE
-from trueodds.io.torch import check_tensors, to_predictions
-from trueodds.tallies.cells import Cells
+from trueodds.data.class_names import check_class_names
+from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE, NOTED_SUM_DEVIATION, SUM_TOLERANCE_OF_DTYPE
+from trueodds.io.torch import Kind, check_tensors, to_predictions
+from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
+from trueodds.tallies.block_sums import report_bin_of_cells
+from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.default_lens_tally import sum_confidence, tally_default_lens
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
 from trueodds.tallies.tally import Tally
-from trueodds.tallies.tally_sums import MAXIMUM_FIELDS, SpecialRowCounts, view_names
-from trueodds.torch import device_sums
-from trueodds.torch.tensor_layout import DTYPES, ROW_COUNTS, SCORE_SUMS, TensorLayout, has_float64
+from trueodds.tallies.tally_sums import (
+    COUNT_FIELDS,
+    MAX_NULL_SIZE,
+    MAXIMUM_FIELDS,
+    SpecialRowCounts,
+    default_views,
+    view_names,
+)
+
+DTYPES = ("float16", "float32", "float64")  # dtypes of probabilities by which rows are counted
+ROW_COUNTS = tuple(name for name in COUNT_FIELDS if name not in MAXIMUM_FIELDS)  # counts of special rows, such as ties
+SCORE_SUMS = tuple(field.name for field in fields(ProperScoreSums))  # sums of a proper score
+
+
+@dataclass(frozen=True)
+class TensorLayout:
+    """Shapes and meaning of the tensors of a tally, which follow from its settings (see `TorchTally`)."""
+
+    k: int  # number of classes
+    kind: Kind
+    logits: bool  # whether batches have logits
+    weighted: bool  # whether rows have weights
+    all_lenses: bool  # whether the views of all lenses are kept, not only those of the default lens
+    bins: int  # of the null covariance
+    classes: tuple[Any, ...]
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks whose views are kept: 1 for the most probable class, 2 with the second one, …"""
+        return default_views(self.kind, self.k, default_lens_only=not self.all_lenses).ranks
+
+    @property
+    def class_range(self) -> range:
+        """Numbers of the classes whose views are kept."""
+        return default_views(self.kind, self.k, default_lens_only=not self.all_lenses).classes
+
+    @property
+    def n_views(self) -> int:
+        """Number of binary views."""
+        return self.ranks + len(self.class_range)
+
+    @property
+    def sum_names(self) -> tuple[str, ...]:
+        """Names of the sums of a cell."""
+        return WEIGHTED_SUMS if self.weighted else UNWEIGHTED_SUMS
+
+    @property
+    def has_null_covariance(self) -> bool:
+        """Whether the null covariance between the classes is summed."""
+        return self.all_lenses and self.kind == "classes" and self.k * self.bins <= MAX_NULL_SIZE
+
+    def zeros(self, device: Any = None) -> dict[str, torch.Tensor]:
+        """Return the tensors of no rows, by name, on a device or, if it has no float64, on the CPU.
+
+        To merge the tensors of several processes, take the maximum of `maxima` and the sum of the others.
+        """
+        if device is not None and not has_float64(device):
+            device = "cpu"
+        n_cells = self.n_views * N_CELLS
+        size = self.k * self.bins if self.has_null_covariance else 0
+        # Saved: names, shapes and dtypes, in the `state_dict` of a checkpoint.
+        shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
+            "cell_counts": ((n_cells,), torch.int64),
+            "cell_sums": ((n_cells, len(self.sum_names)), torch.float64),
+            "null_covariance": ((size, size), torch.float64),
+            "score_sums": ((len(SCORES) if self.all_lenses else 0, len(SCORE_SUMS)), torch.float64),
+            "total_weight": ((1,), torch.float64),
+            "row_counts": ((1 + len(ROW_COUNTS) + len(DTYPES),), torch.int64),  # all, special, and by dtype
+            "maxima": ((len(MAXIMUM_FIELDS),), torch.float64),
+        }
+        return {name: torch.zeros(shape, dtype=dtype, device=device) for name, (shape, dtype) in shapes.items()}
+
+
+def has_float64(device: Any) -> bool:
+    """Return whether a device supports tensors of float64; Apple's GPUs (mps) do not."""
+    return torch.device(device).type != "mps"
+
+
+def make_layout(
+    num_classes: int,
+    logits: bool,
+    kind: Kind,
+    weighted: bool,
+    all_lenses: bool,
+    bins: int,
+    classes: Sequence[Any] | None,
+) -> TensorLayout:
+    """Check the settings of a tally and return the layout of its tensors."""
+    kind = check("kind", kind, Kind, "classes")
+    if kind == "confidence":
+        k, names = 2, ("wrong", "correct")
+    else:
+        k = check("num_classes", num_classes, Count, 10)
+        if k < 2 and kind == "classes":
+            fix = "Two classes with a single probability are num_classes=2."
+            raise InputError("TO203", "num_classes must be at least 2.", str(k), fix)
+        names = check_class_names(classes, k)
+    for name, value in (("logits", logits), ("weighted", weighted), ("all_lenses", all_lenses)):
+        check(name, value, bool, False)
+    return TensorLayout(k, kind, logits, weighted, all_lenses, check("bins", bins, BinCount, 15), names)
+
 
 NOTE_ON_LOGITS = "TN108"  # code of the note on logits that look like probabilities
 
@@ -59,7 +164,7 @@ def add_batch(
     if _must_use_host(layout, scores, target, weight):
         _add_tally(layout, writable, _tally_batch(layout, scores, target, weight))
     else:
-        device_sums.add_batch_on_device(layout, writable, scores, target, weight)
+        add_batch_on_device(layout, writable, scores, target, weight)
     return writable
 
 
@@ -133,7 +238,7 @@ def _must_use_host(
     layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
 ) -> bool:
     """Return whether a batch is on the CPU, or has a form or values that its device cannot sum."""
-    return scores.device.type == "cpu" or not device_sums.can_sum_on_device(layout, scores, target, weight)
+    return scores.device.type == "cpu" or not can_sum_on_device(layout, scores, target, weight)
 
 
 def _warn_caller(text: str) -> None:
@@ -185,7 +290,7 @@ def _add_confidence(
     """
     if layout.kind != "classes" or layout.logits or layout.weighted or layout.k < 3 or scores.ndim != 2:
         return False
-    name = str(scores.dtype).removeprefix("torch.")
+    name = _dtype_name(scores)
     is_half_precision = name in SUM_TOLERANCE_OF_DTYPE
 
     def read_rows(start: int, stop: int) -> Array:
@@ -203,6 +308,10 @@ def _add_confidence(
     state["total_weight"].add_(len(scores))
     state["row_counts"].numpy()[:] += _row_counts(len(scores), SpecialRowCounts(ties=ties), name)
     return True
+
+
+def _dtype_name(scores: torch.Tensor) -> str:
+    return str(scores.dtype).removeprefix("torch.")
 
 
 def _row_counts(n: int, counts: SpecialRowCounts, dtype: str) -> Array:
@@ -305,3 +414,175 @@ def tally_of_two_rows(layout: TensorLayout) -> Tally:
 def _score_sums(values: list[float]) -> ProperScoreSums:
     sums: dict[str, Any] = dict(zip(SCORE_SUMS, values, strict=True))
     return ProperScoreSums(**(sums | {"infinite": int(sums["infinite"])}))
+
+
+VALUES_PER_CHUNK = 2**24  # values of the matrix whose products give the null covariance, which limits memory
+MAX_WEIGHT = 1e30  # batches with larger weights are checked on the host, which raises an error
+
+
+class Batch(NamedTuple):
+    """A batch in float64 on its device."""
+
+    P: torch.Tensor  # (n, K) probabilities
+    y: torch.Tensor  # (n,) int64 labels, or (n, K) votes or labels of 0 and 1
+    w: torch.Tensor  # (n,) weights
+    log_observed: torch.Tensor | None  # (n,) log-probability of the observed class, if the scores are logits
+
+
+def can_sum_on_device(
+    layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
+) -> bool:
+    """Return whether a batch has class numbers as labels and valid values, so that its device can sum it.
+
+    Other batches are checked and summed on the host. To save time, the device transfers only the result of the check.
+    """
+    n, k = len(scores), layout.k
+    has_labels = layout.kind == "classes" and target.ndim == 1 and not target.dtype.is_floating_point
+    if not has_labels or len(target) != n or n == 0 or not scores.dtype.is_floating_point:
+        return False
+    labels = target.to(torch.int64)
+    valid = (labels.amin() >= 0) & (labels.amax() < k)
+    values = scores.double()
+    if layout.logits:
+        valid &= torch.isfinite(values).all() & ((values.amin() < 0) | (values.amax() > 1))
+    else:
+        valid &= (values.amin() >= 0) & (values.amax() <= 1)
+        if values.ndim == 2:
+            deviation = (values.sum(dim=1) - 1).abs().amax()
+            valid &= deviation <= SUM_TOLERANCE_OF_DTYPE.get(_dtype_name(scores), DEFAULT_SUM_TOLERANCE)
+    if weight is not None:
+        if weight.shape != (n,):
+            return False
+        valid &= (weight.amin() > 0) & (weight.double().amax() < MAX_WEIGHT) & (weight.double().amin() > 1 / MAX_WEIGHT)
+    return bool(valid)
+
+
+def add_batch_on_device(
+    layout: TensorLayout,
+    state: Mapping[str, torch.Tensor],
+    scores: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None,
+) -> None:
+    """Add a batch to the tensors of `state`, on their device; `can_sum_on_device` must be true for it."""
+    batch = _make_batch(layout, scores, target, weight)
+    n, device = len(batch.P), scores.device
+    edges = torch.as_tensor(CELL_EDGES[1:-1].copy(), device=device)
+    # These need most memory, and come first so that the sums are unchanged if there is too little.
+    null = _null_covariance(layout, batch, edges) if layout.has_null_covariance else None
+    score_sums = _batch_score_sums(layout, batch) if layout.all_lenses else None
+    dtype = "float64" if layout.logits else _dtype_name(scores)
+    counts = _row_counts(n, _special_counts(layout, batch, scores), dtype)
+    for view, p, outcome in _views(layout, batch):
+        cells = torch.bucketize(p, edges) + view * N_CELLS  # right-closed
+        state["cell_counts"].index_add_(0, cells, torch.ones_like(cells))
+        state["cell_sums"].index_add_(0, cells, _cell_terms(layout, p, outcome, batch.w))
+    if null is not None:
+        state["null_covariance"].add_(null)
+    if score_sums is not None:
+        state["score_sums"].add_(score_sums)
+    state["total_weight"].add_(batch.w.sum())
+    state["row_counts"].add_(torch.as_tensor(counts, device=device))
+    if layout.all_lenses and not layout.logits:
+        worst = state["maxima"][MAXIMUM_FIELDS.index("worst_sum")]
+        worst.copy_(torch.maximum(worst, _sum_deviation(layout, batch.P, scores).amax()))
+
+
+def _make_batch(layout: TensorLayout, scores: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> Batch:
+    """Convert scores, labels and weights to probabilities, labels and weights in float64."""
+    values, y = scores.double(), target.to(torch.int64)
+    w = torch.ones(len(values), dtype=torch.float64, device=values.device) if weight is None else weight.double()
+    if values.ndim == 1:  # of the second of two classes; the complement is rounded to the dtype, as on the host
+        rounded = scores.float() if scores.dtype.itemsize < 4 else scores
+        first = torch.zeros_like(values) if layout.logits else (1 - rounded).double()
+        values = torch.stack([first, values], dim=1)
+    if not layout.logits:
+        return Batch(values, y, w, None)
+    log_observed = torch.log_softmax(values, dim=1).gather(1, y[:, None])[:, 0]
+    return Batch(torch.softmax(values, dim=1), y, w, log_observed)
+
+
+def _views(layout: TensorLayout, batch: Batch) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    """Yield the number of each stored view, its probabilities (n,) and its outcomes (n,): first ranks, then classes."""
+    remaining = batch.P.clone() if layout.ranks > 1 else batch.P
+    columns = torch.arange(layout.k, device=batch.P.device)
+    for rank in range(layout.ranks):
+        top = remaining.amax(dim=1, keepdim=True)
+        top_class = torch.where(remaining == top, columns, layout.k).amin(dim=1)  # the lowest class if several are tied
+        yield rank, top[:, 0], (top_class == batch.y).double()
+        if rank + 1 < layout.ranks:
+            remaining.scatter_(1, top_class[:, None], -1.0)
+    for position, c in enumerate(layout.class_range):
+        yield layout.ranks + position, batch.P[:, c].contiguous(), (batch.y == c).double()
+
+
+def _cell_terms(layout: TensorLayout, p: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Return the terms that each row adds to the sums of its cell (n, sums), in the order of `layout.sum_names`."""
+    if not layout.weighted:
+        return torch.stack([p, p * p, y, y * p], dim=1)
+    terms = [w, w * p, w * y, w * w, w * p * p, w * p * y, w * y * y, w * w * p * (1 - p), w * w * (y - p) ** 2]
+    return torch.stack(terms, dim=1)
+
+
+def _null_covariance(layout: TensorLayout, batch: Batch, edges: torch.Tensor) -> torch.Tensor:
+    """Return the covariance of the residual sums of two report bins under calibration, upper triangle (K·bins, K·bins).
+
+    For bins of the classes k and l it is the sum of w²(δ_kl p_k − p_k p_l) over the rows that lie in both. The sum of
+    the products w p_k w p_l is that of a matrix product.
+    """
+    k, bins = layout.k, layout.bins
+    bin_of_cell = torch.as_tensor(report_bin_of_cells(bins).astype("int64"), device=batch.P.device)
+    offsets = torch.arange(k, device=batch.P.device) * bins
+    rows_per_chunk = max(1, VALUES_PER_CHUNK // (k * bins))
+    null = torch.zeros(k * bins, k * bins, dtype=torch.float64, device=batch.P.device)
+    diagonal = torch.zeros(k * bins, dtype=torch.float64, device=batch.P.device)
+    for start in range(0, len(batch.P), rows_per_chunk):
+        P, w = batch.P[start : start + rows_per_chunk], batch.w[start : start + rows_per_chunk, None]
+        columns = bin_of_cell[torch.bucketize(P.contiguous(), edges)] + offsets
+        # Row by row, w p_k is placed in the column of the bin of class k.
+        wp_by_bin = torch.zeros(len(P), k * bins, dtype=torch.float64, device=P.device).scatter_(1, columns, w * P)
+        products = wp_by_bin.T @ wp_by_bin
+        diagonal.index_add_(0, columns.flatten(), (w * w * P).flatten())
+        null.sub_(torch.triu(products))
+    null.diagonal().add_(diagonal)
+    return null
+
+
+def _batch_score_sums(layout: TensorLayout, batch: Batch) -> torch.Tensor:
+    """Return the sums of the Brier score and of the log loss, (2, 7), in the order of `SCORE_SUMS`."""
+    observed = batch.P.gather(1, batch.y[:, None])[:, 0]
+    if layout.k == 2:
+        brier = (batch.P[:, 1] - batch.y) ** 2
+    else:
+        brier = (batch.P * batch.P).sum(dim=1) - 2 * observed + 1
+    loss = -torch.log(observed) if batch.log_observed is None else -batch.log_observed
+    rows = []
+    for score in (brier, loss):
+        infinite = torch.isinf(score)
+        s, w = torch.where(infinite, 0.0, score), torch.where(infinite, 0.0, batch.w)
+        terms = {"w": w, "ww": w * w, "ws": w * s, "wws": w * w * s, "wwss": w * w * s * s}
+        terms |= {"infinite": infinite.double(), "infinite_w": batch.w - w}
+        rows.append(torch.stack([terms[name].sum() for name in SCORE_SUMS]))
+    return torch.stack(rows)
+
+
+def _special_counts(layout: TensorLayout, batch: Batch, scores: torch.Tensor) -> SpecialRowCounts:
+    """Return the numbers of special rows of a batch."""
+    counts = {}
+    if layout.ranks:
+        counts["ties"] = ((batch.P == batch.P.amax(dim=1, keepdim=True)).sum(dim=1) > 1).sum()
+    if layout.all_lenses and not layout.logits:  # finite logits give neither zeros nor ones
+        counts["zeros"], counts["ones"] = (batch.P == 0).sum(), (batch.P == 1).sum()
+        counts["inexact_sums"] = (_sum_deviation(layout, batch.P, scores) > 0).sum()
+        counts["true_zeros"] = (batch.P.gather(1, batch.y[:, None]) == 0).sum()
+    values = torch.stack(list(counts.values())).tolist() if counts else []
+    return SpecialRowCounts(**dict(zip(counts, values, strict=True)))
+
+
+def _sum_deviation(layout: TensorLayout, P: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """Return the distance of each row sum from 1 (n,); 0 if it is as small as rounding of the dtype."""
+    if scores.ndim == 1:
+        return torch.zeros_like(P[:, 0])
+    eps = torch.finfo(torch.float32 if scores.dtype == torch.bfloat16 else scores.dtype).eps
+    deviation = (P.sum(dim=1) - 1).abs()
+    return torch.where(deviation > max(layout.k * eps, NOTED_SUM_DEVIATION), deviation, 0.0)

@@ -12,8 +12,15 @@ from scipy.special import expit, log_expit, ndtr
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, probability_pair
 from trueodds.calibrators._groups.rows_with_columns import Levels
 from trueodds.calibrators._groups.shrunken_shifts import BinaryRows
-from trueodds.calibrators.confirm_gain import MIN_ROWS, POWER, Confirmation, confirm_gain
-from trueodds.calibrators.cross_validation import count_units, stratified_folds, stratified_holdout
+from trueodds.calibrators.cross_validation import (
+    MIN_ROWS,
+    POWER,
+    Confirmation,
+    confirm_gain,
+    count_units,
+    stratified_folds,
+    stratified_holdout,
+)
 from trueodds.calibrators.uniform_mixture import uniform_share
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent, format_pvalue_clause, format_range

@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 
-from trueodds.calibrators._glm.baseline_logits import baseline_index
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS, LogProbabilities, floored_logs, softmax
 from trueodds.calibrators._glm.newton import Minimum, minimize_newton
 from trueodds.calibrators._glm.parameter_covariance import (
@@ -25,6 +24,7 @@ from trueodds.calibrators._glm.parameter_covariance import (
     wald_statistic,
     whitening_matrix,
 )
+from trueodds.calibrators.mcllo import baseline_index
 from trueodds.core.errors import InputError
 from trueodds.core.pvalues import holm
 from trueodds.core.typing import Array

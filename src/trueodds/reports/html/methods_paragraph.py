@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.confirm_gain import GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, TRAINING_ROWS
+from trueodds.calibrators.cross_validation import GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, TRAINING_ROWS
 from trueodds.core.formatting import format_count, format_number, format_percent_in_text
 from trueodds.core.versions import version_rows
 from trueodds.diagrams._style.formatting import capitalize_first

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.confirm_gain import (
+from trueodds.calibrators.cross_validation import (
     GAIN_NOT_ESTABLISHED,
     METHOD,
     PROCEDURE,

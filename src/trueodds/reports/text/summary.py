@@ -6,7 +6,13 @@ import re
 from dataclasses import dataclass
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.confirm_gain import GAIN_NOT_ESTABLISHED, NO_GAIN, NOT_ENOUGH_ROWS, PROCEDURE, TRAINING_ROWS
+from trueodds.calibrators.cross_validation import (
+    GAIN_NOT_ESTABLISHED,
+    NO_GAIN,
+    NOT_ENOUGH_ROWS,
+    PROCEDURE,
+    TRAINING_ROWS,
+)
 from trueodds.core.formatting import (
     format_count,
     format_error,

@@ -7,7 +7,7 @@ from itertools import product
 from typing import NamedTuple
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.confirm_gain import GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, PROCEDURE, TRAINING_ROWS
+from trueodds.calibrators.cross_validation import GAIN_NOT_ESTABLISHED, NOT_ENOUGH_ROWS, PROCEDURE, TRAINING_ROWS
 from trueodds.core.formatting import (
     format_count,
     format_distinct_percents,

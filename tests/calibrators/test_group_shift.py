@@ -10,9 +10,10 @@ from scipy.special import expit, logit
 import trueodds as to
 from tests.rates import rate_is_at_level
 from trueodds.calibrators import GroupShift
+from trueodds.calibrators._groups.group_repair import BinaryRows
 from trueodds.calibrators._groups.rows_with_columns import find_levels
-from trueodds.calibrators._groups.shrunken_shifts import BinaryRows, fit_shifts, moment_variance
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.group_shift import fit_shifts, moment_variance
 from trueodds.core.errors import InputError
 
 

@@ -90,12 +90,13 @@ class Candidate:
     method: str
     parameters: str | None  # description of the fit on all rows; None if the candidate was dropped early
     log_loss: float  # mean, in nats, after mixing with the uniform distribution
-    brier: float | None
-    difference: float | None  # mean log loss minus that of the best candidate; None if it was dropped early
-    se: float | None  # of that difference, paired by row or cluster
-    chosen: bool
-    label_flips: int | None
-    accuracy_change: float | None
+    # None if the candidate was dropped early:
+    brier: float | None = None
+    difference: float | None = None  # mean log loss minus that of the best candidate
+    se: float | None = None  # of that difference, paired by row or cluster
+    chosen: bool = False
+    label_flips: int | None = None
+    accuracy_change: float | None = None
     dropped: bool = False  # early, so that the log loss is that of fits to fewer rows
     # Whether the map fitted to all rows gives no higher score a lower probability; None if dropped, and for K > 2.
     keeps_order: bool | None = None
@@ -194,7 +195,9 @@ def choose_by_log_loss(
     for i, spec in enumerate(specs):
         if i not in cross_fitted:
             loss = np.mean([nested_choice.losses[i] for nested_choice in nested_choices], axis=0)
-            table.append(_dropped_candidate(rows, spec, loss))
+            # These fits are without two folds, so a difference to the others would also be one of the rows.
+            mean_loss = float(weighted_sum(rows.w, loss) / rows.w.sum())
+            table.append(Candidate(spec.name, None, mean_loss, dropped=True))
             continue
         briers = [row_losses(np.exp(logs), rows.Y).brier for logs in cross_fitted[i]]
         fitted_map = spec.fit(to_accepted_input(spec, rows.P), rows.Y, rows.w)
@@ -214,25 +217,6 @@ def choose_by_log_loss(
         )
     max_uniform_share = max(float(rows.uniform_shares().max()) for rows in assignments)
     return CandidateChoice(tuple(table), specs[chosen_index], rows.n_folds, max_uniform_share, len(assignments))
-
-
-def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, log_loss: Array) -> Candidate:
-    """Table row of a candidate that was dropped early, with the log loss (n,) of its fits without two folds.
-
-    The other candidates are fitted without one fold, so that a difference to them would also be one of the rows.
-    """
-    return Candidate(
-        method=spec.name,
-        parameters=None,
-        log_loss=float(weighted_sum(rows.w, log_loss) / rows.w.sum()),
-        brier=None,
-        difference=None,
-        se=None,
-        chosen=False,
-        label_flips=None,
-        accuracy_change=None,
-        dropped=True,
-    )
 
 
 def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequence[MeanEstimate]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -214,20 +214,27 @@ def _steps(curve: StepCurve) -> Pieces:
     return _constants(curve.edges[1:-1], curve.values)
 
 
-class Sql(Target):
-    """Expressions of DuckDB and PostgreSQL, in double precision, which is also the type of their columns."""
+class TextTarget(Target):
+    """Writes each operation as an expression of the texts of its terms."""
 
-    language = "SQL"
-
-    def number(self, value: float) -> str:
-        text = repr(float(value))
-        return text if "e" in text else f"{text}e0"
+    functions: ClassVar[Mapping[str, str]]  # names in the language, where they are others
 
     def apply(self, function: str, *arguments: Term) -> Term:
         if function in "+-*/":
             return Term(self, f"({arguments[0].text} {function} {arguments[1].text})")
-        name = {"log": "ln"}.get(function, function)
+        name = self.functions.get(function, function)
         return Term(self, f"{name}({', '.join(each.text for each in arguments)})")
+
+
+class Sql(TextTarget):
+    """Expressions of DuckDB and PostgreSQL, in double precision, which is also the type of their columns."""
+
+    language = "SQL"
+    functions: ClassVar[Mapping[str, str]] = {"log": "ln"}
+
+    def number(self, value: float) -> str:
+        text = repr(float(value))
+        return text if "e" in text else f"{text}e0"
 
     def where_less(self, x: Term, limit: float, then: Term, otherwise: Term) -> Term:
         return Term(self, f"CASE WHEN {x.text} < {self.number(limit)} THEN {then.text} ELSE {otherwise.text} END")
@@ -267,29 +274,26 @@ class Sql(Target):
         return eta
 
     def _logs(self, term: SoftmaxTerm, columns: Sequence[Term]) -> list[Term]:
-        total = columns[0]
-        for column in columns[1:]:
-            total = total + column
+        total = _add_up(columns)
         logs = [self.log(p, m, term.zeros_only) for p, m in zip(columns, term.min_prob_by_class.tolist(), strict=True)]
         return [log - self.apply("log", total) for log in logs] if term.normalized else logs
 
 
-class NumPySource(Target):
+class NumPySource(TextTarget):
     """Statements of a Python function of P (n, K); each operation is an expression of its columns."""
 
     language = "NumPy source"
+    functions: ClassVar[Mapping[str, str]] = {
+        **{name: f"np.{name}" for name in ("log", "exp")},
+        "least": "np.minimum",
+        "greatest": "np.maximum",
+    }
 
     def __init__(self) -> None:
         self.statements: list[str] = []
 
     def number(self, value: float) -> str:
         return repr(float(value))
-
-    def apply(self, function: str, *arguments: Term) -> Term:
-        if function in "+-*/":
-            return Term(self, f"({arguments[0].text} {function} {arguments[1].text})")
-        name = {"least": "minimum", "greatest": "maximum"}.get(function, function)
-        return Term(self, f"np.{name}({', '.join(each.text for each in arguments)})")
 
     def where_less(self, x: Term, limit: float, then: Term, otherwise: Term) -> Term:
         return Term(self, f"np.where({x.text} < {limit!r}, {then.text}, {otherwise.text})")
@@ -321,13 +325,17 @@ class NumPySource(Target):
         return [Term(self, f"{Q}[:, {j}]") for j in range(len(columns))]
 
     def _logs(self, term: SoftmaxTerm, P: str) -> str:
-        m = term.min_prob_by_class
-        limit = np.full(len(m), TINY) if term.zeros_only else np.maximum(m, TINY)
-        log_of_zero = np.where(m > 0, np.log(np.maximum(m, TINY)), LOG_OF_ZERO)
-        if not term.zeros_only:
-            log_of_zero = np.where(m > 0, np.log(limit), log_of_zero)
+        smallest, log_of_zero = _smallest_logs(term)
+        limit = np.full(len(smallest), TINY) if term.zeros_only else smallest
         logs = f"np.where({P} < {limit.tolist()}, {log_of_zero.tolist()}, np.log(np.maximum({P}, {limit.tolist()})))"
         return self.assign("L", f"{logs} - np.log({P}.sum(axis=1, keepdims=True))" if term.normalized else logs)
+
+
+def _smallest_logs(term: SoftmaxTerm) -> tuple[Array, Array]:
+    """The smallest probability of each class that a logarithm takes, and the logarithm of an exact zero, both (K,)."""
+    min_prob = term.min_prob_by_class
+    smallest = np.maximum(min_prob, TINY)
+    return smallest, np.where(min_prob > 0, np.log(smallest), LOG_OF_ZERO)
 
 
 def write_sql(calibration_map: CalibrationMap, columns: Sequence[str], k: int) -> list[str]:
@@ -509,16 +517,14 @@ class _GraphBuilder(Target):
 
     def _add_logs(self, suffix: str, term: SoftmaxTerm, input_name: str) -> str:
         """Add the nodes of the logarithms of probabilities, limited below and normalized as the term requires."""
-        tiny = np.finfo(np.float64).tiny
-        min_prob = term.min_prob_by_class
-        threshold = tiny if term.zeros_only else np.maximum(min_prob, tiny)
+        smallest, log_of_zero = _smallest_logs(term)
+        threshold = TINY if term.zeros_only else smallest
         limited = self.add_node(
             "Max", [input_name, self.add_constant(f"threshold_{suffix}", threshold)], f"limited_{suffix}"
         )
         logs = self.add_node("Log", [limited], f"log_{suffix}")
-        if term.zeros_only or not min_prob.all():
-            log_of_zero = np.where(min_prob > 0, np.log(np.maximum(min_prob, tiny)), LOG_OF_ZERO)
-            is_zero = self.add_node("Less", [input_name, self.add_constant(f"tiny_{suffix}", tiny)], f"zero_{suffix}")
+        if term.zeros_only or not term.min_prob_by_class.all():
+            is_zero = self.add_node("Less", [input_name, self.add_constant(f"tiny_{suffix}", TINY)], f"zero_{suffix}")
             replacement = self.add_constant(f"log_of_zero_{suffix}", log_of_zero)
             logs = self.add_node("Where", [is_zero, replacement, logs], f"logs_{suffix}")
         if term.normalized:

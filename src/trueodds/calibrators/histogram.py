@@ -371,9 +371,7 @@ class BbqSpec(CalibratorSpec):
     name, map_type = "bbq", BbqMap
     candidate = False
     takes_logs = True
-    exemptions: ClassVar[Mapping[str, str]] = {
-        "two classes swapped": "bins are closed on the right, so a score on an edge changes its bin when mirrored"
-    }
+    exemptions = HistogramSpec.exemptions
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BbqMap:
         return BbqMap(fit_curves(partial(_average_binnings, scale=score_scale(P)), P, Y, w))

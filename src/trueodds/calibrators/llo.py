@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.calibrators._glm.fit_data import FitData, SummableRows
+from trueodds.calibrators._glm.fit_data import FitData, InMemory, SummableRows
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -330,15 +330,13 @@ class BoldnessSpec(CalibratorSpec):
         """Fit shift and slope by maximum likelihood, then find the boldest ones on the contour of the allowed loss."""
         max_loss = self.max_log_likelihood_loss(float(w.sum()))
         x, y = log_ratio(P, self.min_prob), Y[:, 1]
-        optimum = fit_logistic(intercept_and_score(x), y, w, IDENTITY_PARAMETERS)
-        converged = optimum.converged
-        if not converged:
-            optimum = fit_logistic(intercept_and_score(x), y, w, IDENTITY_PARAMETERS, smooth=True)
+        optimum = fit_finite_from_sums(InMemory(LogisticRows(intercept_and_score(x), y, w)), IDENTITY_PARAMETERS)
+        if not optimum.converged:
             y = smoothed_targets(y, w)
         theta = optimum.theta
         if optimum.rank == 2 and max_loss > 0:
             theta = _boldest_on_contour(group_by_score(x, y, w), theta, max_loss)
-        return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged, self.min_prob)
+        return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, optimum.converged, self.min_prob)
 
     def notes(self, calibration_map: BoldnessMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         fit_notes = replacement_notes(P, Y, self.min_prob) + curve_notes([calibration_map])

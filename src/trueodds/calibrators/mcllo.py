@@ -18,6 +18,7 @@ from trueodds.calibrators._glm.log_linear import (
     MAX_PARAMETER,
     LogLinearRows,
     format_range,
+    log_linear_likelihood,
     negative_slope_notes,
     not_converged_notes,
     prepare_rows,
@@ -49,7 +50,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import Integer, NonNegative, Range
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_sum_exp
-from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
+from trueodds.tallies.softmax_likelihood import Likelihood
 
 # Factor by which unequal slopes and a tiny baseline may move the odds of two other classes without a note.
 _MAX_ODDS_CHANGE = 1000.0
@@ -418,7 +419,9 @@ def fit_baseline_logits(data: SummableRows, has_parameters: Array, penalty: floa
     losses: list[float] = []  # of all evaluations, in their order
 
     def likelihood_of_rows(theta: Array, *, with_hessian: bool = True) -> Callable[[LogLinearRows], Likelihood]:
-        return partial(_likelihood_of_rows, theta=theta, tying=tying, with_hessian=with_hessian)
+        return partial(
+            log_linear_likelihood, theta=theta, shared_features=False, tying=tying, with_hessian=with_hessian
+        )
 
     def sums(theta: Array, *, with_hessian: bool = True) -> Likelihood:
         """Evaluate the likelihood of θ in one pass, and record its value."""
@@ -460,16 +463,8 @@ def _center_log_odds(rows: LogLinearRows, means: Array, is_constant: Array) -> L
     return LogLinearRows(np.asfortranarray(x), np.asfortranarray(rows.Y), rows.w)
 
 
-def _likelihood_of_rows(rows: LogLinearRows, theta: Array, tying: Array, with_hessian: bool) -> Likelihood:
-    """Likelihood of slopes and shifts θ (d,) and its derivatives, summed over these rows.
-
-    `tying` (2K, d) maps them to slope and shift of every class, which are 0 for the baseline.
-    """
-    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w, theta, tying=tying, with_hessian=with_hessian)
-
-
 def _squared_weight_hessian_of_rows(rows: LogLinearRows, theta: Array, tying: Array) -> Array:
-    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w**2, theta, tying=tying).hessian
+    return log_linear_likelihood(replace(rows, w=rows.w**2), theta, shared_features=False, tying=tying).hessian
 
 
 def _hessian_diagonal(rows: LogLinearRows, means: Array) -> Array:

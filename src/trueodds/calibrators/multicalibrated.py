@@ -9,7 +9,13 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from trueodds.calibrators._glm.log_probabilities import log_ratio, probability_pair
-from trueodds.calibrators._groups.group_repair import Grouping, GroupRepair, confirm_repair, refuse_identifiers
+from trueodds.calibrators._groups.group_repair import (
+    BinaryRows,
+    Grouping,
+    GroupRepair,
+    confirm_repair,
+    refuse_identifiers,
+)
 from trueodds.calibrators._groups.rows_with_columns import (
     FeatureBins,
     RowsWithColumns,
@@ -21,7 +27,6 @@ from trueodds.calibrators._groups.rows_with_columns import (
     select_columns,
     split_columns,
 )
-from trueodds.calibrators._groups.shrunken_shifts import BinaryRows, fit_shifts
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.cross_validation import stratified_folds, stratified_holdout
 from trueodds.calibrators.group_shift import (
@@ -29,6 +34,7 @@ from trueodds.calibrators.group_shift import (
     GroupShiftMap,
     check_column_names,
     find_groupings,
+    fit_shifts,
     group_columns,
     make_shift_map,
     shift_predictor,

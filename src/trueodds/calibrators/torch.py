@@ -15,7 +15,7 @@ import torch
 
 from trueodds.calibrators._curves.natural_spline import SLOPE_TOLERANCE
 from trueodds.calibrators._curves.one_vs_rest import LOGIT, OneVsRest
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS, min_prob_for_slopes
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS, min_prob_for_slopes, to_logs
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.calibrators.calibrator_predictions import check_class_count, check_prob_matrix, missing_logits_error
 from trueodds.calibrators.isotonic import IrovaTsMap, MonotoneCurve, PiecewiseLinearCurve
@@ -259,7 +259,7 @@ class SoftmaxLayer(torch.nn.Module):
         self.zeros_only = term.zeros_only or bool(min_prob.max() <= MIN_PROB_OF_LOGITS)
         self.register_buffer("W", _to_buffer(term.W))
         self.register_buffer("b", _to_buffer(term.b))
-        self.register_buffer("log_min_prob", _to_buffer(_log(min_prob)))
+        self.register_buffer("log_min_prob", _to_buffer(to_logs(min_prob)))
 
     def forward(self, logs: torch.Tensor) -> torch.Tensor:
         """Return the probabilities (n, K) of logarithms or logits, −inf for an exact zero."""
@@ -332,7 +332,7 @@ class BetaCurves(torch.nn.Module):
     def __init__(self, b: Sequence[float], a: Sequence[float], c: Sequence[float], min_prob: Array) -> None:
         super().__init__()
         self.zeros_only = bool(min_prob.max() <= MIN_PROB_OF_LOGITS)
-        self.register_buffer("log_min_prob", _to_buffer(_log(min_prob)))
+        self.register_buffer("log_min_prob", _to_buffer(to_logs(min_prob)))
         for name, values in (("a", a), ("b", b), ("c", c)):
             self.register_buffer(name, _to_buffer(values))
 
@@ -367,7 +367,7 @@ class LogOddsSplines(torch.nn.Module):
         super().__init__()
         min_prob = np.array([curve.min_prob for curve in curves])
         self.zeros_only = bool(min_prob.max() <= MIN_PROB_OF_LOGITS)
-        self.register_buffer("log_min_prob", _to_buffer(_log(min_prob)))
+        self.register_buffer("log_min_prob", _to_buffer(to_logs(min_prob)))
         splines = [curve.spline for curve in curves]
         self.splines = PiecewiseCubics(
             knots=[spline.knots for spline in splines],
@@ -513,12 +513,6 @@ def _log_of_others(logs: torch.Tensor) -> torch.Tensor:
     log_others = safe_log((others - largest).exp().sum(dim=1, keepdim=True)) + largest
     # Only the complement of the largest probability can be so small.
     return torch.where(complement < MIN_ACCURATE_DIFFERENCE, log_others, safe_log(complement))
-
-
-def _log(p: Any) -> Array:
-    """Logarithms, −∞ of zeros."""
-    with np.errstate(divide="ignore"):
-        return np.log(p)
 
 
 def _to_buffer(values: Any) -> torch.Tensor:

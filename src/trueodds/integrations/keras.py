@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from trueodds.core.docstrings import insert_shared_parameters
@@ -153,15 +153,7 @@ def _read_batches(dataset: Any) -> Iterator[Any]:
         yield from dataset
 
 
-@contextmanager
-def _restored_torch_rng() -> Iterator[None]:
+def _restored_torch_rng() -> AbstractContextManager[None]:
     """Restore the state of torch's random number generator at the end, because reading a `DataLoader` changes it."""
     torch = sys.modules.get("torch")
-    if torch is None:
-        yield
-        return
-    state = torch.random.get_rng_state()
-    try:
-        yield
-    finally:
-        torch.random.set_rng_state(state)
+    return nullcontext() if torch is None else torch.random.fork_rng(devices=[])

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -360,7 +361,9 @@ class ParallelSums:
     def __call__(self, rows: Any) -> Sums:
         """Return the results of all compositions; the functions with which all of them start are applied once."""
         chains = [composition.functions for composition in self.compositions]
-        n_shared = _count_shared_functions(chains)
+        # The last function of a chain is never shared.
+        steps = zip(*(chain[:-1] for chain in chains), strict=False)
+        n_shared = len(list(takewhile(lambda functions: all(f is functions[0] for f in functions), steps)))
         shared_rows = Composition(chains[0][:n_shared])(rows)
         return Sums(tuple(Composition(chain[n_shared:])(shared_rows) for chain in chains))
 
@@ -373,12 +376,3 @@ class Sums:
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
-
-
-def _count_shared_functions(chains: Sequence[tuple[RowFunction, ...]]) -> int:
-    """Number of functions with which all chains start; the last function of a chain is never shared."""
-    max_shared = min(map(len, chains)) - 1
-    for i in range(max_shared):
-        if any(chain[i] is not chains[0][i] for chain in chains):
-            return i
-    return max_shared

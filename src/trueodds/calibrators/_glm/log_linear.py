@@ -174,47 +174,34 @@ def fit_log_linear(
     Parameters that the softmax does not identify (a number added to all biases or to a column of W) keep the target's
     value. If no finite optimum exists, a slight ridge around the target is added, and `converged` is False.
     """
-    total_weight = data.summary.total_weight
-    return minimize_with_fallback(
-        lambda ridge, min_gain: _minimize_penalized(
-            data, strength + ridge / total_weight, target, start, shared_features, tying, min_gain=min_gain
-        )
-    )
-
-
-def _minimize_penalized(
-    data: SummableRows,
-    strength: Array,
-    target: Array,
-    start: Array,
-    shared_features: bool,
-    tying: Array | None,
-    *,
-    min_gain: float,
-) -> Minimum:
-    """Minimize the penalized loss by Newton's method, or by BFGS if there are many parameters."""
-    k = data.summary.k
-    strengths, center, initial = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
+    k, total_weight = data.summary.k, data.summary.total_weight
+    center, initial = target.reshape(-1), start.reshape(-1)
 
     def likelihood_of_rows(theta: Array, *, with_hessian: bool = True) -> Callable[[LogLinearRows], Likelihood]:
         return partial(
             log_linear_likelihood, theta=theta, shared_features=shared_features, tying=tying, with_hessian=with_hessian
         )
 
-    if len(strengths if tying is None else tying) <= MAX_NEWTON_PARAMETERS:
-        ridge = Ridge(_add_identifying_penalty(strengths, k, shared_features, tying), center)
-        return minimize_newton(
-            lambda theta: data.sum(likelihood_of_rows(theta)), initial, ridge, min_gain=min_gain,
-            sums_at_points=lambda points: data.sums(map(likelihood_of_rows, points)),
-        )  # fmt: skip
-    curvature = data.sum(partial(_hessian_diagonal, shared_features=shared_features)) / data.summary.total_weight
-    curvature = curvature.reshape(-1) if tying is None else tying.T**2 @ curvature.reshape(-1)
-    return minimize_lbfgs(
-        lambda theta: data.sum(likelihood_of_rows(theta, with_hessian=False)),
-        initial,
-        Ridge(strengths, center),
-        curvature,
-    )
+    def minimize(ridge: float, min_gain: float) -> Minimum:
+        """Minimize with this ridge added to the penalty, by Newton's method, or by BFGS for many parameters."""
+        strengths = (strength + ridge / total_weight).reshape(-1)
+        if len(strengths if tying is None else tying) <= MAX_NEWTON_PARAMETERS:
+            penalty = Ridge(_add_identifying_penalty(strengths, k, shared_features, tying), center)
+            return minimize_newton(
+                lambda theta: data.sum(likelihood_of_rows(theta)), initial, penalty, min_gain=min_gain,
+                sums_at_points=lambda points: data.sums(map(likelihood_of_rows, points)),
+            )  # fmt: skip
+        curvature = (data.sum(partial(_hessian_diagonal, shared_features=shared_features)) / total_weight).reshape(-1)
+        if tying is not None:
+            curvature = tying.T**2 @ curvature
+        return minimize_lbfgs(
+            lambda theta: data.sum(likelihood_of_rows(theta, with_hessian=False)),
+            initial,
+            Ridge(strengths, center),
+            curvature,
+        )
+
+    return minimize_with_fallback(minimize)
 
 
 def log_linear_likelihood(

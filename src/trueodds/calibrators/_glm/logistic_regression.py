@@ -109,21 +109,16 @@ def fit_logistic_from_sums(
     data: SummableRows, default_theta: Array, *, smooth: bool = False, intercept: bool = True
 ) -> LogisticFit:
     """Fit as `fit_logistic` does, from sums over `LogisticRows`."""
-    moments = _column_moments(data, intercept)
+    moments: ColumnMoments = data.sum(partial(ColumnMoments.from_rows, intercept=intercept))
     return _maximize_likelihood(data, moments, default_theta, smooth=smooth, intercept=intercept)
 
 
 def fit_finite_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
     """Maximum likelihood θ, or where it is not finite, that of the smoothed targets with `converged` False."""
-    moments = _column_moments(data, intercept)
+    moments: ColumnMoments = data.sum(partial(ColumnMoments.from_rows, intercept=intercept))
     maximize = partial(_maximize_likelihood, data, moments, default_theta, intercept=intercept)
     optimum = maximize(smooth=False)
     return optimum if optimum.converged else replace(maximize(smooth=True), converged=False)
-
-
-def _column_moments(data: SummableRows, intercept: bool) -> ColumnMoments:
-    moments: ColumnMoments = data.sum(partial(ColumnMoments.from_rows, intercept=intercept))
-    return moments
 
 
 def _maximize_likelihood(

@@ -224,7 +224,13 @@ def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Rid
     from scipy.optimize import minimize
 
     scale = 1 / np.sqrt(curvature + 2 * ridge.strength + _MIN_SCALING_CURVATURE * curvature.max())
-    loss = _ScaledLoss(sums, start, ridge, scale)
+    loss = _PenalizedLoss(sums, partial(map, sums), ridge)
+
+    def evaluate(x: Array) -> tuple[float, Array, Likelihood]:
+        """Value and gradient (m,) by x at θ = start + scale · x, and the sums without the penalty."""
+        point = loss.evaluate(start + scale * x)
+        return point.value, scale * loss.gradient(point), point.likelihood
+
     options = {
         "maxcor": _N_CORRECTIONS,
         "maxiter": _MAX_LBFGS_EVALUATIONS,
@@ -232,41 +238,19 @@ def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Rid
         "ftol": 0.0,
         "gtol": GRADIENT_TOLERANCE * float(scale.min()),
     }
-    result = minimize(
-        lambda x: loss.evaluate(x)[:2], np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options
-    )
+    result = minimize(lambda x: evaluate(x)[:2], np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
     x = result.x
-    _, gradient, likelihood = loss.evaluate(x)
+    _, gradient, likelihood = evaluate(x)
     for _ in range(_MAX_FINAL_NEWTON_STEPS):
         if np.abs(gradient / scale).max() <= GRADIENT_TOLERANCE:
             break
-        next_x = x + _newton_step_by_cg(lambda x: loss.evaluate(x)[1], x, gradient)
-        _, next_gradient, next_likelihood = loss.evaluate(next_x)
+        next_x = x + _newton_step_by_cg(lambda x: evaluate(x)[1], x, gradient)
+        _, next_gradient, next_likelihood = evaluate(next_x)
         if not np.abs(next_gradient).max() < np.abs(gradient).max() / 2:
             break
         x, gradient, likelihood = next_x, next_gradient, next_likelihood
     max_gradient = float(np.abs(gradient / scale).max())
     return Minimum(start + scale * x, likelihood, loss.n_passes, max_gradient <= MAX_FINAL_GRADIENT, max_gradient)
-
-
-@dataclass(slots=True, eq=False)
-class _ScaledLoss:
-    """The penalized mean loss per row as a function of x with θ = start + scale · x, and the number of passes."""
-
-    sums: Callable[[Array], Likelihood]
-    start: Array  # (m,)
-    ridge: Ridge
-    scale: Array  # (m,)
-    n_passes: int = 0
-
-    def evaluate(self, x: Array) -> tuple[float, Array, Likelihood]:
-        """Value, gradient (m,) by x, and the sums without the penalty."""
-        self.n_passes += 1
-        theta = self.start + self.scale * x
-        likelihood = self.sums(theta)
-        w = likelihood.weight if likelihood.weight > 0 else 1.0
-        penalty, penalty_gradient = self.ridge.value_and_gradient(theta)
-        return likelihood.value / w + penalty, self.scale * (likelihood.gradient / w + penalty_gradient), likelihood
 
 
 def _newton_step_by_cg(gradient_at: Callable[[Array], Array], x: Array, gradient: Array) -> Array:

@@ -11,7 +11,6 @@ from scipy.special import expit, log_expit, ndtr
 
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, probability_pair
 from trueodds.calibrators._groups.rows_with_columns import Levels
-from trueodds.calibrators._groups.shrunken_shifts import BinaryRows
 from trueodds.calibrators.cross_validation import (
     MIN_ROWS,
     POWER,
@@ -35,6 +34,19 @@ _MIN_SHARE_LARGE = 0.01  # share of the rows from which a group is called large;
 
 # Fits a repair to some rows, and returns the log odds of others with the overall shift alone, and repaired.
 FitAndPredict = Callable[[Array, Array], tuple[Array, Array]]
+
+
+class BinaryRows(NamedTuple):
+    """Rows of two classes."""
+
+    log_odds: Array  # (n,)
+    y: Array  # (n,) outcomes, or shares of them
+    w: Array  # (n,) weights
+    cluster: Array | None  # (n,) of rows that are not independent
+
+    def select(self, rows: Array) -> BinaryRows:
+        """Some of the rows, by a mask or their numbers."""
+        return BinaryRows(*(None if array is None else array[rows] for array in self))  # type: ignore[arg-type]
 
 
 class Grouping(NamedTuple):

@@ -24,6 +24,7 @@ from trueodds.calibrators._glm.parameter_covariance import (
     wald_statistic,
     whitening_matrix,
 )
+from trueodds.calibrators._glm.parameter_uncertainty import MAX_EXPONENT
 from trueodds.calibrators.mcllo import baseline_index
 from trueodds.core.errors import InputError
 from trueodds.core.pvalues import holm
@@ -252,7 +253,6 @@ def effective_sample_size(model: MclloModel) -> float:
 
 FORMS = ("likelihood-ratio", "wald", "score")  # forms of the test statistic
 NAN = float("nan")
-MAX_EXPONENT = 700.0  # largest τ for which δ = exp(τ) is finite
 
 
 def likelihood_ratio_statistic(model: MclloModel) -> float:

@@ -30,7 +30,7 @@ from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import BinnedView
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, Recipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
+from trueodds.diagrams.table_columns import select_part
 from trueodds.estimators._glm.logits import Logits, MinProb
 from trueodds.hypotests._glm.calibration_belt import Belt, condense_view, fit_belt
 from trueodds.hypotests.giviti import GiViTI
@@ -167,14 +167,8 @@ class CalibrationBelt(Recipe):
             panels.append(_panel_row(view, results[i], belt, len(views)))
         for panel in panels:
             panel["tallest"] = max_share
-        return CalibrationBeltPlot(
-            name=self.name,
-            lens=lens_name(views),
-            table=stack_tables(tables),
-            panels=rows_to_columns(panels),
-            settings=self._settings,
-            notes=(*merge_notes(notes_by_view), *_notes_on_views(views)),
-        )
+        notes = *merge_notes(notes_by_view), *_notes_on_views(views)
+        return self.build_diagram(CalibrationBeltPlot, lens_name(views), tables, panels, self._settings, notes)
 
     def _fit_belt(self, view: View, n_points: int) -> Belt:
         """Fit the belt at `n_points` probabilities evenly spaced in p, and as many in the log odds."""

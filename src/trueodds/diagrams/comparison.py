@@ -26,16 +26,15 @@ from trueodds.diagrams.model_results import (
     MARKERS,
     MISSING,
     ModelResult,
-    Models,
     describe_comparison,
     format_error,
     legend_name,
     match_views,
     measure_models,
 )
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_name, panel_limit_notes
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, Models, lens_name, panel_limit_notes
 from trueodds.diagrams.reliability import Reliability
-from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
+from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
@@ -174,21 +173,17 @@ class Comparison(BinnedRecipe):
             table += [
                 _overall_row(lens, name, result, {}) for name, result in zip(diagrams_by_model, results, strict=True)
             ]
-        return ComparisonDiagram(
-            name=self.name,
-            lens=lens,
-            table=stack_tables(table),
-            panels=panel_columns(diagrams_by_model, results_by_view, results),
-            settings={
-                "partition": first_diagrams[0].settings["partition"],
-                "style": self.style,
-                "bars": self.bars,
-                "level": self.level,
-                "paired": self.paired,
-                "models": list(views_by_model),
-            },
-            notes=tuple(dict.fromkeys([*notes, *self._collect_notes(diagrams_by_model)])),
-        )
+        rows = panel_rows(diagrams_by_model, results_by_view, results)
+        settings = {
+            "partition": first_diagrams[0].settings["partition"],
+            "style": self.style,
+            "bars": self.bars,
+            "level": self.level,
+            "paired": self.paired,
+            "models": list(views_by_model),
+        }
+        unique_notes = dict.fromkeys([*notes, *self._collect_notes(diagrams_by_model)])
+        return self.build_diagram(ComparisonDiagram, lens, table, rows, settings, unique_notes)
 
     def _collect_notes(self, diagrams_by_model: Mapping[str, Sequence[Diagram]]) -> list[Note]:
         n_views = len(next(iter(diagrams_by_model.values())))
@@ -244,11 +239,11 @@ def _overall_row(view: str, model_name: str, result: ModelResult, totals: Mappin
     return rows_to_columns([row])
 
 
-def panel_columns(
+def panel_rows(
     diagrams_by_model: Mapping[str, Sequence[Diagram]],
     results_by_view: Sequence[Sequence[ModelResult]],
     overall_results: Sequence[ModelResult] | None,
-) -> Columns:
+) -> list[dict[str, Any]]:
     """One row per view, with a range of y that all models and panels share."""
     drawn_diagrams = [diagram for diagrams in diagrams_by_model.values() for diagram in diagrams[:MAX_PANELS]]
     axis_limits = {
@@ -279,7 +274,7 @@ def panel_columns(
         )
         largest_error = max(result.error for result in results_by_view[0])
         rows[0]["finding"] = f"{prefix}Largest: {rows[0]['title']}, ECE\u00a0{largest_error:.4f}."
-    return rows_to_columns(rows)
+    return rows
 
 
 def _format_error_range(errors: Sequence[float]) -> str:

@@ -15,7 +15,6 @@ from trueodds.diagrams._style.marks import Boxes, Mark, PanelSize, VBand, VLine
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View, view_title
 
 
@@ -69,14 +68,9 @@ class ConfidenceHistogram(BinnedRecipe):
         # TN247 is on bins that depend on outcomes; the band pools all rows and does not depend on the bins.
         notes = [note for note in notes if note.code != "TN247"]
         notes += panel_limit_notes(len(views), ConfidenceHistogramPlot.view_order)
-        return ConfidenceHistogramPlot(
-            name=self.name,
-            lens=lens_name(views),
-            table=stack_tables(tables),
-            panels=rows_to_columns([_panel_row(views[i], totals[i], bars[i], max_share) for i in order]),
-            settings={"partition": str(partition), "level": self.level},
-            notes=tuple(notes),
-        )
+        rows = [_panel_row(views[i], totals[i], bars[i], max_share) for i in order]
+        settings = {"partition": str(partition), "level": self.level}
+        return self.build_diagram(ConfidenceHistogramPlot, lens_name(views), tables, rows, settings, notes)
 
 
 def _panel_row(view: View, total: View, bars: bins.BinIntervals, max_share: float) -> dict[str, Any]:

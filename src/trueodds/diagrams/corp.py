@@ -30,7 +30,7 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bin_count
 from trueodds.diagrams.corp_curve import BandSegment, CorpCurve, CorpPanel, find_segments_outside
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
+from trueodds.diagrams.table_columns import select_part
 from trueodds.estimators.corp import SCORES
 from trueodds.lenses.view import View
 
@@ -155,14 +155,9 @@ class Corp(Recipe):
         drawn_curves = curves[:MAX_PANELS]
         n_bins = self.bins or freedman_diaconis_bin_count(drawn_curves[0].score_sums)
         panels = [self._evaluate_panel(curve, n_bins, rng if curve in drawn_curves else None) for curve in curves]
-        return CorpDiagram(
-            name=self.name,
-            lens=lens_name(views),
-            table=stack_tables([panel.table_columns() for panel in panels]),
-            panels=self._panel_columns(panels),
-            settings=self._settings | {"bins": n_bins},
-            notes=tuple(self._collect_notes(panels, len(views))),
-        )
+        tables, notes = [panel.table_columns() for panel in panels], self._collect_notes(panels, len(views))
+        settings = self._settings | {"bins": n_bins}
+        return self.build_diagram(CorpDiagram, lens_name(views), tables, self._panel_rows(panels), settings, notes)
 
     def _evaluate_panel(self, curve: CorpCurve, n_bins: int, rng: np.random.Generator | None) -> CorpPanel:
         """Compute the band of one curve, and where it rejects calibration.
@@ -196,11 +191,11 @@ class Corp(Recipe):
             limits_cross,
         )
 
-    def _panel_columns(self, panels: Sequence[CorpPanel]) -> dict[str, Any]:
-        """The rows of `panels` as columns; the drawn panels share the scale of their strips."""
+    def _panel_rows(self, panels: Sequence[CorpPanel]) -> list[dict[str, Any]]:
+        """The rows of `panels`; the drawn panels share the scale of their strips."""
         drawn_panels = panels[:MAX_PANELS]
         max_share = max(float(panel.score_histogram["share"].max()) for panel in drawn_panels)
-        rows = [
+        return [
             {
                 **panel.panel_row(),
                 "finding": describe_finding(
@@ -211,7 +206,6 @@ class Corp(Recipe):
             }
             for panel in panels
         ]
-        return rows_to_columns(rows)
 
     def _collect_notes(self, panels: Sequence[CorpPanel], n_views: int) -> list[Note]:
         notes = [note for panel in panels[:MAX_PANELS] for note in panel.curve.notes()][:1]

@@ -26,7 +26,7 @@ from trueodds.diagrams._style.marks import AxisStrip, Band, HLine, Line, Mark, P
 from trueodds.diagrams._style.styling import AXIS_STRIP_HEIGHT, MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import Recipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
+from trueodds.diagrams.table_columns import select_part
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
 from trueodds.estimators.distinct_scores import DistinctScores
 from trueodds.hypotests.cumulative import ECCE, brownian_maximum_tail, brownian_range_tail
@@ -108,22 +108,13 @@ class Cumulative(Recipe):
         low, high = (low, high) if high > low else (-0.01, 0.01)
         # A single panel has a line of numbers above the curve.
         low, high = low - 0.06 * (high - low), high + (0.15 if len(views) == 1 else 0.06) * (high - low)
+        limits = {"y_low": low, "y_high": high}
         rows = [
-            _panel_row(residuals, len(views), is_drawn=residuals in drawn_residuals)
-            | {
-                "y_low": low,
-                "y_high": high,
-            }
+            _panel_row(residuals, len(views), is_drawn=residuals in drawn_residuals) | limits
             for residuals in residuals_by_view
         ]
-        return CumulativeResidualsPlot(
-            name=self.name,
-            lens=lens_name(views),
-            table=stack_tables([_table_columns(residuals) for residuals in drawn_residuals]),
-            panels=rows_to_columns(rows),
-            settings={"level": self.level},
-            notes=tuple(_collect_notes(residuals_by_view)),
-        )
+        tables, notes = [_table_columns(residuals) for residuals in drawn_residuals], _collect_notes(residuals_by_view)
+        return self.build_diagram(CumulativeResidualsPlot, lens_name(views), tables, rows, self._settings, notes)
 
 
 def _panel_row(residuals: CumulativeResiduals, n_views: int, *, is_drawn: bool) -> dict[str, Any]:

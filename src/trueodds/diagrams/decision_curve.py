@@ -22,15 +22,21 @@ from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import (
     MISSING,
-    Models,
     are_equal,
     legend_name,
     marks_thresholds,
     match_views,
     sentence_name,
 )
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
+from trueodds.diagrams.recipe import (
+    IMPORTANCE_WEIGHT_EXEMPTION,
+    BandDraws,
+    Models,
+    Recipe,
+    lens_name,
+    panel_limit_notes,
+)
+from trueodds.diagrams.table_columns import Columns, select_part_of_model
 from trueodds.estimators.threshold_scores import MIN_OUTCOMES, net_benefit, treat_all_net_benefit
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import effective_n, effective_sample_size
@@ -187,13 +193,9 @@ class DecisionCurve(Recipe):
         if not all(view.is_rows for views in views_by_model.values() for view in views):
             notes.append(TALLY_NOTE)
         thresholds_setting = list(self.thresholds) if isinstance(self.thresholds, Sequence) else self.thresholds
-        return DecisionCurveDiagram(
-            name=self.name,
-            lens=lens_name(first_views),
-            table=stack_tables(tables),
-            panels=rows_to_columns(rows),
-            settings=self._settings | {"thresholds": thresholds_setting, "models": names, "banded": shows_bands},
-            notes=tuple(dict.fromkeys(notes)),
+        settings = self._settings | {"thresholds": thresholds_setting, "models": names, "banded": shows_bands}
+        return self.build_diagram(
+            DecisionCurveDiagram, lens_name(first_views), tables, rows, settings, dict.fromkeys(notes)
         )
 
     def _resolve_thresholds(self, views: Sequence[View]) -> Array:

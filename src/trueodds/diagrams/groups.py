@@ -164,15 +164,10 @@ class ForestPlot(Recipe):
                 crossings=self.crossings, max_groups=self.max_groups, min_effect=self.min_effect,
                 resamples=self.resamples, rng=generator, progress=report, between=prediction_method,
             )  # fmt: skip
-        return GroupsPlot(
-            name=self.name,
-            lens=by_group.lens,
-            table=rows_to_columns(_table_rows(by_group)),
-            panels=rows_to_columns([_panel_row(by_group)]),
-            settings={"estimator": estimator.name, "crossings": self.crossings, "level": self.level}
-            | {name: value for name, value in by_group.settings.items() if name != "against"},
-            notes=by_group.notes,
-        )
+        table, row = rows_to_columns(_table_rows(by_group)), _panel_row(by_group)
+        settings = {"estimator": estimator.name, "crossings": self.crossings, "level": self.level}
+        settings |= {name: value for name, value in by_group.settings.items() if name != "against"}
+        return self.build_diagram(GroupsPlot, by_group.lens, [table], [row], settings, by_group.notes)
 
 
 def _table_rows(by_group: ByGroup) -> list[dict[str, Any]]:

@@ -20,7 +20,6 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.odds_plane import OddsPlane, empty_panel
 from trueodds.diagrams.recipe import Recipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.view import View, view_title
 
 OUTER_POSTERIOR = 0.01  # the posterior whose contour determines the limits of the axes
@@ -108,14 +107,8 @@ class LloPosterior(Recipe):
         ]
         table_content = "For the others the table contains only the best fit and the identity."
         notes += panel_limit_notes(len(views), LloPosteriorPlot.view_order, table_content)
-        return LloPosteriorPlot(
-            name=self.name,
-            lens=lens_name(views),
-            table=stack_tables(tables),
-            panels=rows_to_columns(rows),
-            settings=self._settings,
-            notes=tuple(dict.fromkeys(notes)),
-        )
+        unique_notes = dict.fromkeys(notes)
+        return self.build_diagram(LloPosteriorPlot, lens_name(views), tables, rows, self._settings, unique_notes)
 
     def _view_columns(
         self, name: str, likelihood: LloLikelihood, low: Array, high: Array, notes: list[Note], *, has_map: bool

@@ -23,7 +23,6 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import select_weighted_rows
 from trueodds.diagrams.odds_plane import OddsPlane, empty_panel
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BaselineRecipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE, MclloModel
 from trueodds.lenses.view import View, view_title
 
@@ -96,19 +95,12 @@ class MclloParameters(BaselineRecipe):
         notes += panel_limit_notes(len(views), MclloParametersPlot.view_order)
         first = fitted_views[0].view
         baseline = baseline_index(self.baseline_index(first), first.p.shape[1]) if first.joint else None
-        return MclloParametersPlot(
-            name=self.name,
-            lens=lens_name(views),
-            table=stack_tables([view_fit.table for view_fit in fitted_views]),
-            panels=rows_to_columns([self._panel_row(view_fit, len(views)) | limits for view_fit in fitted_views]),
-            settings={
-                "baseline": baseline,
-                "min_prob": self.min_prob,
-                "level": self.level,
-                "ellipses": self.ellipses,
-            },
-            notes=tuple(dict.fromkeys(notes)),
-        )
+        tables = [view_fit.table for view_fit in fitted_views]
+        rows = [self._panel_row(view_fit, len(views)) | limits for view_fit in fitted_views]
+        names = ("min_prob", "level", "ellipses")
+        settings = {"baseline": baseline} | {name: self._settings[name] for name in names}
+        unique_notes = dict.fromkeys(notes)
+        return self.build_diagram(MclloParametersPlot, lens_name(views), tables, rows, settings, unique_notes)
 
     def _fit_view(self, view: View, notes: list[Note]) -> FittedView:
         """Fit one view, and add the notes on it to `notes`."""

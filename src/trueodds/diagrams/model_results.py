@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from trueodds.core.results import Estimate
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import join_words
+from trueodds.diagrams.recipe import Models
 from trueodds.estimators.base import Estimator
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
@@ -23,7 +24,7 @@ from trueodds.resampling.comparison.paired_rows import same_rows
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
-from trueodds.tallies.tally import Tally, lens_views
+from trueodds.tallies.tally import lens_views
 
 # The colors of Okabe & Ito without yellow, which is hard to see on white, and a wine red: distinguishable with any
 # color vision. In grayscale, markers and line styles distinguish models.
@@ -61,8 +62,6 @@ def marks_thresholds(thresholds: list[float] | int | None) -> bool:
     """
     return isinstance(thresholds, list) and len(thresholds) <= MAX_MARKED_THRESHOLDS
 
-
-Models = Mapping[str, Predictions | Tally]  # the predictions of each model by its name
 
 MISSING = float("nan")  # value of a number that is not available
 

@@ -12,7 +12,6 @@ from scipy.special import ndtri
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
-from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.marks import (
     Boxes,
@@ -27,13 +26,12 @@ from trueodds.diagrams._style.marks import (
     draw_marks,
 )
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import Recipe
+from trueodds.diagrams.recipe import Models, Recipe
 from trueodds.diagrams.table_columns import rows_to_columns, select_part
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.monitoring.cohorts import Unit, UnitName
 from trueodds.monitoring.monitor_report import CohortRow, MonitorReport
-from trueodds.tallies.tally import Tally
 
 OPEN_COLOR = "#C9CDD2"
 _SECONDS_PER_DAY = 86_400
@@ -101,9 +99,7 @@ class MonitorStrips(Recipe):
         """Raise an error, because views have no cohorts."""
         raise _no_monitor_error("views")
 
-    def draw_models(
-        self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
-    ) -> Never:
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Never:
         """Raise an error, because predictions have no cohorts."""
         raise _no_monitor_error(type(next(iter(models.values()))).__name__)
 
@@ -121,6 +117,7 @@ class MonitorStrips(Recipe):
             )
         unit: UnitName = report.settings["unit"]
         table = rows_to_columns([_table_row(row, unit, self.level) for row in report.cohorts])
+        settings = {**report.settings, "level": self.level}
         onset = report.onset
         alarm = report.status.alarm_cohort
         aside = "no alarm" if not report.alarm else "alarm" if onset is None else f"alarm, since {onset.since}"
@@ -135,14 +132,8 @@ class MonitorStrips(Recipe):
             "earliest": np.nan if onset is None else _ends(onset.earliest, onset.earliest, unit)[0],
             "latest": np.nan if onset is None else _ends(onset.latest, onset.latest, unit)[1],
         }
-        return MonitorPlot(
-            name=self.name,
-            lens=view_of_cohorts(report),
-            table=table,
-            panels=rows_to_columns([panel]),
-            settings={**report.settings, "level": self.level},
-            notes=report.notes,
-        )
+        lens = view_of_cohorts(report)
+        return self.build_diagram(MonitorPlot, lens, [table], [panel], settings, report.notes)
 
 
 def _no_monitor_error(got: str) -> InputError:

@@ -24,7 +24,6 @@ from trueodds.diagrams.model_results import (
     COLORS,
     MISSING,
     ModelResult,
-    Models,
     are_equal,
     describe_comparison,
     legend_name,
@@ -34,8 +33,15 @@ from trueodds.diagrams.model_results import (
 )
 from trueodds.diagrams.murphy_curves import MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
 from trueodds.diagrams.murphy_finding import describe_curves, format_score_range
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import Columns, rows_to_columns, select_part_of_model, stack_tables
+from trueodds.diagrams.recipe import (
+    IMPORTANCE_WEIGHT_EXEMPTION,
+    BandDraws,
+    Models,
+    Recipe,
+    lens_name,
+    panel_limit_notes,
+)
+from trueodds.diagrams.table_columns import Columns, select_part_of_model
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES
 from trueodds.estimators.corp import Corp as CorpError
@@ -292,20 +298,15 @@ class MurphyBuilder:
             ]
         diagram_class = MurphyDiagram if recipe.style == "murphy" else PlaneDiagram
         thresholds = recipe.thresholds
-        return diagram_class(
-            name=recipe.name,
-            lens=lens,
-            table=stack_tables(table),
-            panels=self._panel_columns(score_results, mcb_results),
-            settings=recipe._settings
-            | {
-                "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
-                "parts": self.shows_decomposition,
-                "banded": self.shows_bands,
-                "models": list(self.names),
-            },
-            notes=tuple(dict.fromkeys([*notes, *self._collect_notes()])),
-        )
+        settings = recipe._settings | {
+            "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
+            "parts": self.shows_decomposition,
+            "banded": self.shows_bands,
+            "models": list(self.names),
+        }
+        rows = self._panel_rows(score_results, mcb_results)
+        unique_notes = dict.fromkeys([*notes, *self._collect_notes()])
+        return recipe.build_diagram(diagram_class, lens, table, rows, settings, unique_notes)
 
     @property
     def shows_decomposition(self) -> bool:
@@ -333,10 +334,10 @@ class MurphyBuilder:
         row["beyond"][:] = score_result.significant_sign
         return row
 
-    def _panel_columns(
+    def _panel_rows(
         self, score_results: Mapping[str, ModelResult], mcb_results: Mapping[str, ModelResult]
-    ) -> Columns:
-        """The columns of `panels`: one row per view, with its finding and the limits of the axes that all share."""
+    ) -> list[dict[str, Any]]:
+        """The rows of `panels`: one per view, with its finding and the limits of the axes that all share."""
         drawn_panels = self.panels[:MAX_PANELS]
         if self.recipe.style == "murphy":
             shown_parts = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
@@ -367,7 +368,7 @@ class MurphyBuilder:
             mean_text = f"Mean over {len(rows)} views: {comparison_text} "
             largest = f"Largest miscalibration: {rows[0]['title']}"
             rows[0]["finding"] = f"{mean_text}{largest}." if score_results else f"{largest}. {rows[0]['finding']}"
-        return rows_to_columns(rows)
+        return rows
 
     def _ordered_results(self, score_results: Mapping[str, ModelResult]) -> list[ModelResult]:
         """The results in the order of the models; the numbers of a model without a result are NaN."""

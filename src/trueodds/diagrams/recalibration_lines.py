@@ -31,7 +31,7 @@ from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, select_weighted_rows
 from trueodds.diagrams.recipe import BaselineRecipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
+from trueodds.diagrams.table_columns import Columns, stack_tables
 from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE
 from trueodds.lenses.view import View, view_title
 
@@ -129,14 +129,8 @@ class RecalibrationLines(BaselineRecipe):
             view = next(view for view in views if view.joint)
             baseline = baseline_index(self.baseline_index(view), view.p.shape[1])
             settings = {"baseline": baseline, "prior": self.prior, "min_prob": self.min_prob}
-        return RecalibrationLinesPlot(
-            name=self.name,
-            lens=lens_name(views),
-            table=stack_tables(tables),
-            panels=rows_to_columns(rows),
-            settings=settings,
-            notes=tuple(dict.fromkeys(notes)),
-        )
+        unique_notes = dict.fromkeys(notes)
+        return self.build_diagram(RecalibrationLinesPlot, lens_name(views), tables, rows, settings, unique_notes)
 
     def _path_candidates(self, view: View, notes: list[Note]) -> list[PathCandidate]:
         """The path of a binary view, or those of all classes of a joint view, whose notes are added to `notes`."""

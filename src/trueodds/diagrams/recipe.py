@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -16,15 +16,19 @@ from trueodds.core.registry import dataclass_settings
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Integer, Level, Range, Settings
 from trueodds.core.signatures import checks_method_call
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.view import View
 from trueodds.monitoring.monitor_report import MonitorReport
 from trueodds.tallies.tally import Tally, lens_views
 
+Models = Mapping[str, Predictions | Tally]  # the predictions of each model by its name
+PlotT = TypeVar("PlotT", bound=Diagram)
 MIN_BAND_DRAWS = 99  # fewer draws do not determine the quantiles of a band
 BandDraws = Annotated[int, Range(MIN_BAND_DRAWS, 100_000_000)]
 IMPORTANCE_WEIGHT_EXEMPTION = {"weight two": "weights are importance weights: the variance grows with their squares"}
@@ -78,9 +82,7 @@ class Recipe(Settings):
         """Compute the diagram of named models, each with and without its rows of weight 0."""
         return self.draw_models({name: rows for name, (_, rows) in data.items()}, lens, rng)
 
-    def draw_models(
-        self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
-    ) -> Diagram:
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """Compute the diagram of named models. Most diagrams accept only one."""
         if len(models) != 1:
             raise InputError(
@@ -99,6 +101,25 @@ class Recipe(Settings):
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram. A diagram without random draws ignores `rng`."""
         raise NotImplementedError
+
+    def build_diagram(
+        self,
+        plot: type[PlotT],
+        lens: str,
+        tables: Sequence[Mapping[str, Array]],
+        panels: Sequence[Mapping[str, Any]],
+        settings: Mapping[str, Any],
+        notes: Iterable[Note] = (),
+    ) -> PlotT:
+        """Build the diagram of a table for each view or model, stacked, and of a row of `panels` for each view."""
+        return plot(
+            name=self.name,
+            lens=lens,
+            table=stack_tables(tables),
+            panels=rows_to_columns(panels),
+            settings=settings,
+            notes=tuple(notes),
+        )
 
 
 @dataclass(frozen=True)
@@ -148,9 +169,7 @@ class BaselineRecipe(Recipe):
         if self.classes is not None:
             object.__setattr__(self, "classes", tuple(map(str, self.classes)))
 
-    def draw_models(
-        self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
-    ) -> Diagram:
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models; class names default to those of the data if the lens keeps the classes."""
         if self.classes is None and isinstance(lens, Canonical) and len(models) == 1:
             (data,) = models.values()

@@ -25,7 +25,7 @@ from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import BinnedView
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import Columns, rows_to_columns, stack_tables
+from trueodds.diagrams.table_columns import Columns
 from trueodds.kernels import map_items
 from trueodds.lenses.view import View, count_views, view_title
 
@@ -118,27 +118,21 @@ class Reliability(BinnedRecipe):
         )
         methods = [method for bars in with_bars for method in bars.methods]
         partition = binned[0].partition
-        return ReliabilityDiagram(
-            name=self.name,
-            lens=lens_name(views),
-            table=stack_tables([bars.columns for bars in with_bars]),
-            panels=_panel_columns(binned, with_bars, self),
-            settings={
-                "partition": str(partition),
-                "style": self.style,
-                "bars": self.bars,
-                **({"by": self.by} if self.bars == "consistency" else {}),
-                **({"resamples": self.resamples} if self._resamples_labels else {}),
-                **({"interval": self.interval} if self.bars == "confidence" else {}),
-                "level": self.level,
-                "simultaneous": self.simultaneous,
-                "level_of_each_bar": level,
-            },
-            notes=(
-                *bins.collect_bar_notes(methods, views, partition, "bins"),
-                *self._collect_notes(binned, level, "flipped" in methods),
-            ),
-        )
+        tables, rows = [bars.columns for bars in with_bars], _panel_rows(binned, with_bars, self)
+        settings = {
+            "partition": str(partition),
+            "style": self.style,
+            "bars": self.bars,
+            **({"by": self.by} if self.bars == "consistency" else {}),
+            **({"resamples": self.resamples} if self._resamples_labels else {}),
+            **({"interval": self.interval} if self.bars == "confidence" else {}),
+            "level": self.level,
+            "simultaneous": self.simultaneous,
+            "level_of_each_bar": level,
+        }
+        notes = bins.collect_bar_notes(methods, views, partition, "bins")
+        notes += self._collect_notes(binned, level, "flipped" in methods)
+        return self.build_diagram(ReliabilityDiagram, lens_name(views), tables, rows, settings, notes)
 
     @property
     def _resamples_labels(self) -> bool:
@@ -229,8 +223,10 @@ def _is_crowded(binned: bins.BinnedView) -> bool:
     return len(np.unique(binned.view.partition_values[binned.view.w > 0])) >= _MIN_CROWDED_PREDICTIONS
 
 
-def _panel_columns(binned: list[bins.BinnedView], with_bars: Sequence[BinsWithBars], recipe: Reliability) -> Columns:
-    """The columns of `panels`, one row per view; the range of y is shared, so that panels can be compared."""
+def _panel_rows(
+    binned: list[bins.BinnedView], with_bars: Sequence[BinsWithBars], recipe: Reliability
+) -> list[dict[str, Any]]:
+    """The rows of `panels`, one per view; the range of y is shared, so that panels can be compared."""
     tables = [bars.columns for bars in with_bars]
     low, high = y_limits(recipe.style, tables[:MAX_PANELS])
     rows: list[dict[str, Any]] = []
@@ -278,7 +274,7 @@ def _panel_columns(binned: list[bins.BinnedView], with_bars: Sequence[BinsWithBa
         if n_outside is not None:
             rows[-1]["bins_outside"] = n_outside
             rows[-1]["bins_by_chance"] = (1 - recipe.level) * (1 if recipe.simultaneous else n_bins)
-    return rows_to_columns(rows)
+    return rows
 
 
 class ReliabilityDiagram(BinnedPlot):

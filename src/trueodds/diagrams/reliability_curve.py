@@ -32,7 +32,7 @@ from trueodds.diagrams.curve_smoother import (
 )
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import rows_to_columns, select_part, stack_tables
+from trueodds.diagrams.table_columns import select_part
 from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View, view_title
 
@@ -180,14 +180,9 @@ class ReliabilityCurve(Recipe):
         strips = [score_histogram(panel.view, n_bins) for panel in panels]
         max_share = max(float(shares["share"].max()) for shares in strips[:MAX_PANELS])
         rows = [panel.panel_row(len(panels), self.band, max_share, is_first=panel is panels[0]) for panel in panels]
-        return ReliabilityCurveDiagram(
-            name=self.name,
-            lens=lens_name(views),
-            table=stack_tables([panel.table_columns(shares) for panel, shares in zip(panels, strips, strict=True)]),
-            panels=rows_to_columns(rows),
-            settings=self._settings | {"bins": n_bins},
-            notes=tuple(self._collect_notes(panels)),
-        )
+        tables = [panel.table_columns(shares) for panel, shares in zip(panels, strips, strict=True)]
+        settings, notes = self._settings | {"bins": n_bins}, self._collect_notes(panels)
+        return self.build_diagram(ReliabilityCurveDiagram, lens_name(views), tables, rows, settings, notes)
 
     def _collect_notes(self, panels: Sequence[CurvePanel]) -> list[Note]:
         notes = []

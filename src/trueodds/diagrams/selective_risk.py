@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,12 +18,11 @@ from trueodds.diagrams._style.formatting import format_percent
 from trueodds.diagrams._style.marks import AxisStrip, Band, Line, Mark, PanelSize, Segments
 from trueodds.diagrams._style.styling import AXIS_STRIP_HEIGHT
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import BandDraws, Recipe
-from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
+from trueodds.diagrams.recipe import BandDraws, Models, Recipe
 from trueodds.lenses.base import Lens
 from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk_of_view
 from trueodds.lenses.view import View
-from trueodds.tallies.tally import Tally, lens_views
+from trueodds.tallies.tally import lens_views
 
 
 @dataclass(frozen=True)
@@ -99,9 +97,7 @@ class RiskCoverage(Recipe):
     level: Level = 0.95
     resamples: BandDraws = 1000
 
-    def draw_models(
-        self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
-    ) -> Diagram:
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of one model, with the clusters of its rows."""
         if len(models) != 1:
             return super().draw_models(models, lens, rng)  # raises an error
@@ -131,13 +127,9 @@ class RiskCoverage(Recipe):
             view, cluster, n_queries=self.n_queries, at=None, resamples=self.resamples, level=self.level, rng=rng
         )  # fmt: skip
         table = {"view": np.full(len(curve.at["coverage"]), view.name, dtype=object), **curve.at}
-        return RiskCoveragePlot(
-            name=self.name,
-            lens=view.name,
-            table=stack_tables([table]),
-            panels=rows_to_columns([_panel_row(view, curve, omits_unanswered)]),
-            settings=self._settings | {"n_queries": curve.n_queries, "band": "pointwise"},
-        )
+        settings = self._settings | {"n_queries": curve.n_queries, "band": "pointwise"}
+        row = _panel_row(view, curve, omits_unanswered)
+        return self.build_diagram(RiskCoveragePlot, view.name, [table], [row], settings)
 
 
 # Limits of the risk determine the scale of y only from this share of the largest coverage on: at lower coverage few

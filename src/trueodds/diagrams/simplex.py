@@ -26,10 +26,9 @@ from trueodds.diagrams.simplex_arrows import (
     default_grid,
     label_outcomes,
     method_notes,
-    panel_columns,
+    panel_rows,
     stack_outcomes,
 )
-from trueodds.diagrams.table_columns import stack_tables
 from trueodds.lenses.view import View
 
 # Bins per axis of the grid: 100 triangles, and 25 in the small triangles of more than three classes.
@@ -136,9 +135,8 @@ class Simplex(SimplexRecipe):
                 "class with the largest mean product of both probabilities."
             )
             notes.append(Note("TN253", text))
-        return SimplexDiagram(
-            self.name, lens_name(views), stack_tables(tables), panel_columns(arrows, tables), settings, tuple(notes)
-        )
+        rows = panel_rows(arrows, tables)
+        return self.build_diagram(SimplexDiagram, lens_name(views), tables, rows, settings, notes)
 
     def _evaluate_triangles(self, view: View, names: tuple[str, ...] | None) -> list[CellArrows]:
         """Evaluate one triangle for three outcomes, else one of each outcome, its closest rival and the rest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,8 +23,8 @@ from trueodds.diagrams._style.formatting import TALLY_NOTE, format_percent
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import is_significant
-from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe
-from trueodds.diagrams.table_columns import Columns, rows_to_columns
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, Models
+from trueodds.diagrams.table_columns import Columns
 from trueodds.hypotests.bins import CountTails, VectorTails
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Groups, class_number
@@ -43,9 +43,7 @@ class SimplexRecipe(BinnedRecipe):
     level: Level = 0.95
     simultaneous: bool = True
 
-    def draw_models(
-        self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
-    ) -> Diagram:
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of one model, with outcome names at the corners."""
         if len(models) != 1:
             return super().draw_models(models, lens, rng)
@@ -291,8 +289,8 @@ def _tally_bin_count(view: View) -> int | None:
     return next(bin_counts, None)
 
 
-def panel_columns(arrows: Sequence[CellArrows], tables: Sequence[Columns]) -> Columns:
-    """The columns of `panels`: one row per triangle or tetrahedron, all with the same scale of shades."""
+def panel_rows(arrows: Sequence[CellArrows], tables: Sequence[Columns]) -> list[dict[str, Any]]:
+    """The rows of `panels`: one per triangle or tetrahedron, all with the same scale of shades."""
     low, high, is_logarithmic = share_scale(np.concatenate([table["share"] for table in tables[:MAX_PANELS]]))
     rows: list[dict[str, Any]] = []
     for cell_arrows, table in zip(arrows, tables, strict=True):
@@ -317,7 +315,7 @@ def panel_columns(arrows: Sequence[CellArrows], tables: Sequence[Columns]) -> Co
                 "share_log": is_logarithmic,
             }
         )
-    return rows_to_columns(rows)
+    return rows
 
 
 LOG_SCALE_RATIO = 30.0  # ratio of the largest to the smallest share, above which the scale is logarithmic

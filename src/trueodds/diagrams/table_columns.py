@@ -1,4 +1,4 @@
-"""Columns of the tables of a diagram: build them from rows, stack tables, and select the rows of a part or a model."""
+"""Columns of the tables of a diagram: build them from rows or parts, stack tables, and select parts and models."""
 
 from __future__ import annotations
 
@@ -32,6 +32,23 @@ def rows_to_columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
         dtype = object if isinstance(first_value, str) else None
         columns[name] = np.array([row[name] for row in rows], dtype=dtype)
     return stack_tables([columns])
+
+
+def part_rows(names: Sequence[str], columns: Mapping[str, Any]) -> Columns:
+    """The rows of one part of a table with the columns `names`: texts, numbers and, if they are not given, NaN.
+
+    A single value stands for all rows of the part.
+
+    >>> rows = part_rows(["part", "low", "share"], {"part": "strip", "share": [0.4, 0.6]})
+    >>> rows["part"].tolist(), rows["low"].tolist(), rows["share"].tolist()
+    (['strip', 'strip'], [nan, nan], [0.4, 0.6])
+    """
+    arrays = {}
+    for name in names:
+        column = columns.get(name, np.nan)
+        has_texts = isinstance(column, str) or (isinstance(column, list) and any(isinstance(x, str) for x in column))
+        arrays[name] = np.atleast_1d(np.asarray(column, dtype=object if has_texts else np.float64))
+    return dict(zip(arrays, np.broadcast_arrays(*arrays.values()), strict=True))
 
 
 def select_part(rows: Mapping[str, Array], part: str) -> Columns:

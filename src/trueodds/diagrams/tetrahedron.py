@@ -32,11 +32,10 @@ from trueodds.diagrams.simplex_arrows import (
     default_grid,
     label_outcomes,
     method_notes,
-    panel_columns,
+    panel_rows,
     stack_outcomes,
 )
 from trueodds.diagrams.simplex_geometry import CIRCUMRADIUS
-from trueodds.diagrams.table_columns import stack_tables
 from trueodds.lenses.view import View
 
 N_BINS_PER_AXIS = 5  # of the grid on each axis: 65 cells
@@ -122,10 +121,9 @@ class Tetrahedron(SimplexRecipe):
         tables = add_holm_pvalues(arrows, self.level, simultaneous=self.simultaneous)
         angles = {"azimuth": float(self.azimuth), "elevation": float(self.elevation)}
         settings = self._settings | {"partition": str(partition)} | angles
-        notes = tuple(method_notes(arrows, self.level, simultaneous=self.simultaneous))
-        return TetrahedronDiagram(
-            self.name, view.name, stack_tables(tables), panel_columns(arrows, tables), settings, notes
-        )
+        notes = method_notes(arrows, self.level, simultaneous=self.simultaneous)
+        rows = panel_rows(arrows, tables)
+        return self.build_diagram(TetrahedronDiagram, view.name, tables, rows, settings, notes)
 
 
 # Largest size of the tetrahedron with its names, and largest width of a name, in lengths of an edge.

@@ -23,8 +23,8 @@ from trueodds.diagrams._style.formatting import format_level
 from trueodds.diagrams._style.marks import Band, HLine, Line, Mark, PanelSize, Points, draw_marks
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import is_significant, wilson_intervals
-from trueodds.diagrams.recipe import BinnedRecipe
-from trueodds.diagrams.table_columns import rows_to_columns, stack_tables
+from trueodds.diagrams.recipe import BinnedRecipe, Models
+from trueodds.diagrams.table_columns import rows_to_columns
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.proper_scores import LogLoss
 from trueodds.hypotests.consistency import Consistency
@@ -107,9 +107,7 @@ class Training(BinnedRecipe):
         """Raise an error, because views without model names have no epoch."""
         raise epoch_name_error("views without a model name")
 
-    def draw_models(
-        self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
-    ) -> Diagram:
+    def draw_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         data_by_epoch = {parse_epoch(name): data for name, data in models.items()}
         check_epochs(models, data_by_epoch)
         seed = stream_key(rng) if isinstance(rng, np.random.Generator) else rng
@@ -117,21 +115,16 @@ class Training(BinnedRecipe):
         epochs = sorted(data_by_epoch, key=lambda epoch: (runs.index(epoch.run), epoch.number))
         notes: list[Note] = []
         columns = rows_to_columns([self._epoch_row(lens, epoch, data_by_epoch[epoch], seed, notes) for epoch in epochs])
-        table = stack_tables([{**columns, "lowest_log_loss": _has_lowest_loss(columns)}])
+        table = {**columns, "lowest_log_loss": _has_lowest_loss(columns)}
         if table["lowest_log_loss"].any():
             text = (
                 "The epoch with the lowest log loss was selected on the rows that evaluate it: expect a higher loss "
                 "on new data."
             )
             notes.append(Note("TN265", text))
-        return TrainingPlot(
-            name=self.name,
-            lens=str(lens),
-            table=table,
-            panels=rows_to_columns([self._panel_row(str(lens), table)]),
-            settings=self._settings | {"partition": None if self.partition is None else str(self.partition)},
-            notes=tuple(dict.fromkeys(notes)),
-        )
+        row = self._panel_row(str(lens), table)
+        settings = self._settings | {"partition": None if self.partition is None else str(self.partition)}
+        return self.build_diagram(TrainingPlot, str(lens), [table], [row], settings, dict.fromkeys(notes))
 
     def _epoch_row(
         self, lens: Lens, epoch: Epoch, data: Predictions | Tally, seed: int, notes: list[Note]

@@ -30,7 +30,7 @@ from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import BinnedView
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, Recipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import select_part
+from trueodds.diagrams.table_columns import part_rows, select_part, stack_tables
 from trueodds.estimators._glm.logits import Logits, MinProb
 from trueodds.hypotests._glm.calibration_belt import Belt, condense_view, fit_belt
 from trueodds.hypotests.giviti import GiViTI
@@ -226,27 +226,22 @@ def _describe_finding(name: str, pvalue: float, belt: Belt) -> str:
     return f"{band} is {join_words(phrases)} ({format_pvalue(pvalue)})."
 
 
+COLUMN_NAMES = ("view", "part", "level", "side", "x_low", "x_high", "rate", "low", "high")
+
+
 def _table_rows(name: str, belt: Belt, strip: dict[str, Array]) -> dict[str, Array]:
     """Return the rows of `table` for one view: curve, bands, ranges, and the histogram `strip` of its scores."""
-    points, belt_table = belt.table["p"], belt.table
-    parts: list[dict[str, Any]] = [{"part": "curve", "x_low": points, "x_high": points, "rate": belt_table["curve"]}]
+    belt_table = belt.table
+    points = {"x_low": belt_table["p"], "x_high": belt_table["p"]}
+    parts: list[dict[str, Any]] = [{"part": "curve", **points, "rate": belt_table["curve"]}]
     for level in belt.levels:
         limits = {"low": belt_table[f"low_{level:g}"], "high": belt_table[f"high_{level:g}"]}
-        parts.append({"part": "belt", "level": level, "x_low": points, "x_high": points, **limits})
+        parts.append({"part": "belt", "level": level, **points, **limits})
     for segment in belt.segments:
-        ends = {"x_low": np.array([segment.start]), "x_high": np.array([segment.stop])}
+        ends = {"x_low": segment.start, "x_high": segment.stop}
         parts.append({"part": "range", "level": segment.level, "side": segment.side, **ends})
     parts.append({"part": "strip", "x_low": strip["low"], "x_high": strip["high"], "rate": strip["share"]})
-    sizes = [len(part["x_low"]) for part in parts]
-    table = {"view": np.full(sum(sizes), name, dtype=object)}
-    for key in ("part", "level", "side", "x_low", "x_high", "rate", "low", "high"):
-        missing, dtype = ("", object) if key in ("part", "side") else (np.nan, None)
-        columns = [
-            np.broadcast_to(np.asarray(part.get(key, missing), dtype=dtype), size)
-            for part, size in zip(parts, sizes, strict=True)
-        ]
-        table[key] = np.concatenate(columns)
-    return table
+    return stack_tables([part_rows(COLUMN_NAMES, {"view": name, "side": ""} | part) for part in parts])
 
 
 OUTLINE_COLOR = "#75828F"  # outline of the widest band, which keeps it visible where it is hardly wider than the next

@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style.formatting import format_score
 from trueodds.diagrams.bins import score_histogram
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums, ResampledLabels, sum_by_score
-from trueodds.diagrams.table_columns import stack_tables
+from trueodds.diagrams.table_columns import part_rows, stack_tables
 from trueodds.estimators._smoothing.kernel_density import BetaKernelSums
 from trueodds.estimators.corp import Corp
 from trueodds.kernels.isotonic import isotonic_means
@@ -80,7 +80,7 @@ class CorpCurve:
         return self.estimator.notes(self.view)
 
 
-NUMBER_COLUMNS = ("x_low", "x_high", "rate", "low", "high", "n", "weight", "share")
+COLUMN_NAMES = ("view", "part", "x_low", "x_high", "rate", "low", "high", "n", "weight", "share")
 
 
 @dataclass(frozen=True)
@@ -139,14 +139,8 @@ class CorpPanel:
 
     def _part_rows(self, part: str, columns: dict[str, Array], *, outside: Array | bool = False) -> dict[str, Array]:
         """The rows of one part of the table; columns that it does not use are NaN."""
-        size = len(next(iter(columns.values())))
-        rows = {
-            "view": np.full(size, self.curve.view.name, dtype=object),
-            "part": np.full(size, part, dtype=object),
-        }
-        for name in NUMBER_COLUMNS:
-            rows[name] = np.asarray(columns.get(name, np.full(size, np.nan)), dtype=np.float64)
-        return rows | {"outside": np.full(size, outside)}
+        rows = part_rows(COLUMN_NAMES, {"view": self.curve.view.name, "part": part, **columns})
+        return rows | {"outside": np.full(len(rows["part"]), outside)}
 
     def panel_row(self) -> dict[str, Any]:
         curve = self.curve

@@ -26,15 +26,17 @@ from trueodds.diagrams._style.marks import AxisStrip, Band, HLine, Line, Mark, P
 from trueodds.diagrams._style.styling import AXIS_STRIP_HEIGHT, MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import Recipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import select_part
+from trueodds.diagrams.table_columns import Columns, part_rows, select_part, stack_tables
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
 from trueodds.estimators.distinct_scores import DistinctScores
 from trueodds.hypotests.cumulative import ECCE, brownian_maximum_tail, brownian_range_tail
 from trueodds.lenses.view import View, view_title
 
 # Scores for ticks, in order of priority: if two labels overlap, the first is shown.
-SCORE_TICKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.2, 0.8, 0.7, 0.3, 0.6, 0.4, 0.95, 0.05, 0.999, 0.001, 0.9999, 0.0001)
-_NUMBER_COLUMNS = ("share_low", "share_high", "score_low", "score_high", "difference", "slope")
+SCORE_TICKS = np.array(
+    [0.5, 0.1, 0.9, 0.01, 0.99, 0.2, 0.8, 0.7, 0.3, 0.6, 0.4, 0.95, 0.05, 0.999, 0.001, 0.9999, 0.0001]
+)
+_COLUMN_NAMES = ("view", "part", "share_low", "share_high", "score_low", "score_high", "difference", "slope")
 
 
 @dataclass(frozen=True)
@@ -170,54 +172,30 @@ def _format_points(x: float) -> str:
     return f"{text} point{'' if text == '1' else 's'}"
 
 
-def _table_columns(residuals: CumulativeResiduals) -> dict[str, Any]:
+def _table_columns(residuals: CumulativeResiduals) -> Columns:
     """The rows of the table for one view: curve, extremes, steepest segment and ticks of the score."""
-    curve = _vertex_rows(residuals, residuals.drawn_vertices)
-    extremes = _vertex_rows(residuals, residuals.extremes)
-    segments = []
+    row_share, scores, path = residuals.row_share, residuals.scores, residuals.residual_path
+
+    def points(part: str, share: Array, score: Array, difference: Array | float = np.nan) -> dict[str, Any]:
+        """Points of the diagram, at which the two ends of a segment are equal."""
+        ends = {"share_low": share, "share_high": share, "score_low": score, "score_high": score}
+        return {"part": part, **ends, "difference": difference}
+
+    parts = [
+        points(part, row_share[vertices], scores[vertices], path[vertices])
+        for part, vertices in (("curve", residuals.drawn_vertices), ("extreme", np.array(residuals.extremes)))
+    ]
     if (segment := residuals.significant_segment) is not None:
         start, stop = segment
-        segments.append(
-            (
-                residuals.row_share[start],
-                residuals.row_share[stop],
-                residuals.scores[start + 1],
-                residuals.scores[stop],
-                residuals.residual_path[stop] - residuals.residual_path[start],
-                residuals.segment_slope(segment),
-            )
-        )
-    ticks = []
-    for score in SCORE_TICKS:
-        # Rounding may put the mean of a tally's cell above its only score.
-        share = residuals.row_share[np.searchsorted(residuals.scores[1:], score * (1 + 1e-9), "right")]
-        if 0 < share < 1:
-            ticks.append((share, share, score, score, np.nan, np.nan))
-    parts: dict[str, list[Any]] = {"curve": curve, "extreme": extremes, "segment": segments, "tick": ticks}
-    sizes = [len(rows) for rows in parts.values()]
-    numbers = np.concatenate(
-        [np.array(rows, dtype=np.float64).reshape(-1, len(_NUMBER_COLUMNS)) for rows in parts.values()]
-    )
-    return {
-        "view": np.full(len(numbers), residuals.view.name, dtype=object),
-        "part": np.repeat(np.array(list(parts), dtype=object), sizes),
-        **dict(zip(_NUMBER_COLUMNS, numbers.T.copy(), strict=True)),
-    }
-
-
-def _vertex_rows(residuals: CumulativeResiduals, vertices: Any) -> list[tuple[float, ...]]:
-    """Rows of the table for vertices of the path, given by their indices, in the order of `_NUMBER_COLUMNS`."""
-    return [
-        (
-            residuals.row_share[i],
-            residuals.row_share[i],
-            residuals.scores[i],
-            residuals.scores[i],
-            residuals.residual_path[i],
-            np.nan,
-        )
-        for i in vertices
-    ]
+        shares = {"share_low": row_share[start], "share_high": row_share[stop]}
+        ends = shares | {"score_low": scores[start + 1], "score_high": scores[stop]}
+        slope = residuals.segment_slope(segment)
+        parts.append({"part": "segment", **ends, "difference": path[stop] - path[start], "slope": slope})
+    # Rounding may put the mean of a tally's cell above its only score.
+    tick_share = row_share[np.searchsorted(scores[1:], SCORE_TICKS * (1 + 1e-9), "right")]
+    is_inside = (tick_share > 0) & (tick_share < 1)
+    parts.append(points("tick", tick_share[is_inside], SCORE_TICKS[is_inside]))
+    return stack_tables([part_rows(_COLUMN_NAMES, {"view": residuals.view.name} | part) for part in parts])
 
 
 def _collect_notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:

@@ -21,7 +21,6 @@ from trueodds.diagrams._style.marks import HLine, Line, Mark, PanelSize
 from trueodds.diagrams._style.styling import MAX_PANELS
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_results import (
-    MISSING,
     are_equal,
     legend_name,
     marks_thresholds,
@@ -36,7 +35,7 @@ from trueodds.diagrams.recipe import (
     lens_name,
     panel_limit_notes,
 )
-from trueodds.diagrams.table_columns import Columns, select_part_of_model
+from trueodds.diagrams.table_columns import Columns, part_rows, select_part_of_model
 from trueodds.estimators.threshold_scores import MIN_OUTCOMES, net_benefit, treat_all_net_benefit
 from trueodds.lenses.base import Lens
 from trueodds.lenses.effective_sample_size import effective_n, effective_sample_size
@@ -55,7 +54,7 @@ STRIP_BINS = 40  # bins of the strip of predictions
 # The y-axis shows negative net benefits at least, and at most, down to these shares of the height above 0.
 MIN_DEPTH, MAX_DEPTH = 0.12, 0.4
 LIMIT_COLUMNS = ("low", "high", "difference", "difference_low", "difference_high", "beyond")
-NUMBER_COLUMNS = ("threshold", "net_benefit", "treat_all", *LIMIT_COLUMNS, "share")
+COLUMN_NAMES = ("view", "model", "part", "threshold", "net_benefit", "treat_all", *LIMIT_COLUMNS, "share")
 
 
 @dataclass(frozen=True)
@@ -249,18 +248,12 @@ def _score_quantile(view: View) -> float:
     return float(view.p[order[min(rank, len(order) - 1)]])
 
 
-def _table_rows(view: View, name: str, part: str, size: int, columns: Mapping[str, Array]) -> Columns:
-    """Rows of the table; columns that do not apply are NaN."""
-    texts = {"view": view.name, "model": name, "part": part}
-    table = {column: np.full(size, text, dtype=object) for column, text in texts.items()}
-    return table | {
-        column: np.asarray(columns.get(column, np.full(size, MISSING)), dtype=np.float64) for column in NUMBER_COLUMNS
-    }
-
-
 def _curve_rows(name: str, curve: NetBenefitCurve, limits: tuple[Limits, Limits] | None) -> Columns:
     """The net benefit by threshold, with its limits and its difference to treating everyone."""
-    columns = {
+    columns: dict[str, Any] = {
+        "view": curve.view.name,
+        "model": name,
+        "part": "curve",
         "threshold": curve.thresholds,
         "net_benefit": curve.values,
         "treat_all": curve.treat_all,
@@ -273,7 +266,7 @@ def _curve_rows(name: str, curve: NetBenefitCurve, limits: tuple[Limits, Limits]
         is_better = (limits_to_none.low > ROUNDING_ERROR) & (limits_to_all.low > ROUNDING_ERROR)
         is_worse = (limits_to_none.high < -ROUNDING_ERROR) | (limits_to_all.high < -ROUNDING_ERROR)
         columns["beyond"] = is_better.astype(float) - is_worse
-    return _table_rows(curve.view, name, "curve", len(curve.thresholds), columns)
+    return part_rows(COLUMN_NAMES, columns)
 
 
 def _strip_rows(name: str, curve: NetBenefitCurve) -> Columns:
@@ -287,7 +280,7 @@ def _strip_rows(name: str, curve: NetBenefitCurve) -> Columns:
     share = np.bincount(bin_index, curve.view.w, STRIP_BINS + 2)[1:-1] / curve.view.w.sum()
     occupied = share > 0
     columns = {"low": edges[:-1][occupied], "high": edges[1:][occupied], "share": share[occupied]}
-    return _table_rows(curve.view, name, "strip", int(occupied.sum()), columns)
+    return part_rows(COLUMN_NAMES, {"view": curve.view.name, "model": name, "part": "strip", **columns})
 
 
 MIN_RELATIVE_WIDTH = 0.2  # ranges of thresholds narrower than this share of the widest range are not named

@@ -326,13 +326,7 @@ class MurphyBuilder:
             key: float(np.mean([view_decomposition[key] for view_decomposition in decompositions]))
             for key in model.decomposition
         }
-        differences = {key: getattr(score_result, key) for key in ("difference", "difference_low", "difference_high")}
-        row = model.table_rows("model", 1, decomposition | differences)
-        if mcb_result is not None:
-            row |= {"low": np.array([mcb_result.error_low]), "high": np.array([mcb_result.error_high])}
-        row["view"][:] = lens
-        row["beyond"][:] = score_result.significant_sign
-        return row
+        return model.score_row(score_result, mcb_result, decomposition, lens)
 
     def _panel_rows(
         self, score_results: Mapping[str, ModelResult], mcb_results: Mapping[str, ModelResult]

@@ -10,8 +10,8 @@ import numpy as np
 from trueodds.binning.sorted_scores import group_starts, sort_by_rank, sort_by_score
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.diagrams.model_results import MISSING, ModelResult
-from trueodds.diagrams.table_columns import Columns
+from trueodds.diagrams.model_results import ModelResult
+from trueodds.diagrams.table_columns import Columns, part_rows
 from trueodds.estimators.corp import Corp
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.effective_sample_size import effective_n
@@ -131,20 +131,9 @@ def threshold_grid(models: Sequence[MurphyCurve], n_even_thresholds: int = N_EVE
     return points[(points >= 0) & (points <= 1)]
 
 
-NUMERIC_COLUMNS = (
-    "threshold",
-    "score",
-    "mcb",
-    "dsc",
-    "unc",
-    "low",
-    "high",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "beyond",
-    "share",
-)
+DIFFERENCE_COLUMNS = ("difference", "difference_low", "difference_high")
+_TEXT_COLUMNS, _SCORE_COLUMNS = ("view", "model", "part", "side"), ("threshold", "score", "mcb", "dsc", "unc")
+COLUMN_NAMES = (*_TEXT_COLUMNS, *_SCORE_COLUMNS, "low", "high", *DIFFERENCE_COLUMNS, "beyond", "share")
 ACTING_SHARE_BY_SIDE = {"below": LIMIT_FROM_BELOW, "above": LIMIT_FROM_ABOVE}  # the limits at a jump
 STRIP_BINS = 20  # equal bins of the strip of predictions
 
@@ -174,68 +163,61 @@ class MurphyModel:
         self.cost_curve = MurphyCurve(view)
         self.decomposition = Corp(score_name).parts(view)
 
-    def table_rows(self, part: str, size: int, columns: Mapping[str, Any], side: str | Sequence[str] = "") -> Columns:
-        """Rows of the table; columns that do not apply are NaN or empty."""
-        texts = {"view": self.view.name, "model": self.name, "part": part}
-        table = {name: np.full(size, text, dtype=object) for name, text in texts.items()}
-        table["side"] = np.array([side] * size if isinstance(side, str) else side, dtype=object)
-        for name in NUMERIC_COLUMNS:
-            table[name] = np.broadcast_to(np.asarray(columns.get(name, MISSING), dtype=np.float64), size).copy()
-        return table
+    def table_rows(self, part: str, columns: Mapping[str, Any], view_name: str | None = None) -> Columns:
+        """The rows of a part of the table; columns that do not apply are NaN or empty."""
+        texts = {"view": view_name or self.view.name, "model": self.name, "part": part, "side": ""}
+        return part_rows(COLUMN_NAMES, {**texts, **columns})
 
     def curve_rows(self, thresholds: Array, *, is_exact: bool) -> Columns:
         """The cost and its parts by threshold; exact curves have both limits at each threshold."""
         if not is_exact:
             decomposition = self.cost_curve.decompose(thresholds, AT_THRESHOLD)
-            return self.table_rows("curve", len(thresholds), decomposition | {"threshold": thresholds}, "at")
+            return self.table_rows("curve", decomposition | {"threshold": thresholds, "side": "at"})
         below, above = (
             self.cost_curve.decompose(thresholds, acting_share) for acting_share in ACTING_SHARE_BY_SIDE.values()
         )
         interleaved = {name: np.stack([below[name], above[name]], axis=1).ravel() for name in below}
-        size = 2 * len(thresholds)
-        interleaved["threshold"] = np.repeat(thresholds, 2)
-        return self.table_rows("curve", size, interleaved, list(ACTING_SHARE_BY_SIDE) * len(thresholds))
+        sides = list(ACTING_SHARE_BY_SIDE) * len(thresholds)
+        return self.table_rows("curve", interleaved | {"threshold": np.repeat(thresholds, 2), "side": sides})
 
     def strip_rows(self) -> Columns:
         edges = np.arange(STRIP_BINS + 1) / STRIP_BINS
         bin_index = np.clip(np.searchsorted(edges, self.cost_curve.distinct_scores, "left") - 1, 0, STRIP_BINS - 1)
         share = np.bincount(bin_index, self.cost_curve.w, STRIP_BINS)
         occupied = share > 0
-        return self.table_rows(
-            "strip",
-            int(occupied.sum()),
-            {"low": edges[:-1][occupied], "high": edges[1:][occupied], "share": share[occupied]},
-        )
+        columns = {"low": edges[:-1][occupied], "high": edges[1:][occupied], "share": share[occupied]}
+        return self.table_rows("strip", columns)
 
-    def score_row(self, result: ModelResult | None, mcb: ModelResult | None) -> Columns:
-        """The score and its parts, with the interval of MCB and the difference of the score to the first model's."""
-        extra_columns: dict[str, float] = {}
+    def score_row(
+        self,
+        result: ModelResult | None,
+        mcb: ModelResult | None,
+        decomposition: Mapping[str, float] | None = None,
+        view_name: str | None = None,
+    ) -> Columns:
+        """The score and its parts, with the interval of MCB and the difference of the score to the first model's.
+
+        By default they are those of the view, otherwise means over all views, under the name of their lens.
+        """
+        columns = dict(self.decomposition if decomposition is None else decomposition)
         if result is not None:
-            extra_columns = {
-                name: getattr(result, name) for name in ("difference", "difference_low", "difference_high")
-            }
-            extra_columns["beyond"] = result.significant_sign
+            columns |= {name: getattr(result, name) for name in DIFFERENCE_COLUMNS}
+            columns["beyond"] = result.significant_sign
         if mcb is not None:
-            extra_columns |= {"low": mcb.error_low, "high": mcb.error_high}
-        return self.table_rows("model", 1, self.decomposition | extra_columns)
+            columns |= {"low": mcb.error_low, "high": mcb.error_high}
+        return self.table_rows("model", columns, view_name)
 
     def band_rows(self, thresholds: Array, draws: Array, first_model: CostDraws | None, level: float) -> Columns:
         """Intervals of the cost, from its draws (resamples, thresholds), and of its difference to the first model."""
         score = self.cost_curve.cost(thresholds)
         tails = (1 - level) / 2, (1 + level) / 2
         low, high = np.quantile(draws, tails, axis=0)
-        extra_columns: dict[str, Array] = {}
+        columns = {"threshold": thresholds, "score": score, "low": low, "high": high}
         if first_model is not None:
             limits = np.quantile(draws - first_model.draws, tails, axis=0)
-            extra_columns = {
-                "difference": score - first_model.cost,
-                "difference_low": limits[0],
-                "difference_high": limits[1],
-            }
-            extra_columns["beyond"] = (limits[0] > 0).astype(float) - (limits[1] < 0)
-        return self.table_rows(
-            "band", len(thresholds), {"threshold": thresholds, "score": score, "low": low, "high": high} | extra_columns
-        )
+            columns |= dict(zip(DIFFERENCE_COLUMNS, (score - first_model.cost, *limits), strict=True))
+            columns["beyond"] = (limits[0] > 0).astype(float) - (limits[1] < 0)
+        return self.table_rows("band", columns)
 
 
 def bootstrap_bands(

@@ -32,7 +32,7 @@ from trueodds.diagrams.curve_smoother import (
 )
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name, panel_limit_notes
-from trueodds.diagrams.table_columns import select_part
+from trueodds.diagrams.table_columns import part_rows, select_part, stack_tables
 from trueodds.lenses.effective_sample_size import n_represented
 from trueodds.lenses.view import View, view_title
 
@@ -223,23 +223,10 @@ class ReliabilityCurve(Recipe):
         return notes
 
 
-NUMBER_COLUMNS = [
-    "score",
-    "rate",
-    "low",
-    "high",
-    "reference",
-    "error",
-    "probability",
-    "probability_low",
-    "probability_high",
-    "effective",
-    "x_low",
-    "x_high",
-    "n",
-    "weight",
-    "share",
-]
+CURVE_COLUMNS = ("score", "rate", "low", "high", "reference", "error")
+PROBABILITY_COLUMNS = ("probability", "probability_low", "probability_high", "effective")
+STRIP_COLUMNS = ("x_low", "x_high", "n", "weight", "share")
+COLUMN_NAMES = ("view", "part", "piece", *CURVE_COLUMNS, *PROBABILITY_COLUMNS, *STRIP_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -307,20 +294,14 @@ class CurvePanel:
 
     def table_columns(self, strip: dict[str, Array]) -> dict[str, Array]:
         """The rows of the table; columns that a part does not use are NaN."""
-        n_points, n_bins = len(self.columns["score"]), len(strip["share"])
-        table = {
-            "view": np.full(n_points + n_bins, self.view.name, dtype=object),
-            "part": np.repeat(np.array(["curve", "strip"], dtype=object), (n_points, n_bins)),
-            "piece": np.concatenate([self.columns["piece"], np.full(n_bins, -1)]),
-        }
-        for name in NUMBER_COLUMNS:
-            parts = [
-                np.asarray(part.get(name, np.full(size, np.nan)), dtype=np.float64)
-                for part, size in ((self.columns, n_points), (strip, n_bins))
-            ]
-            table[name] = np.concatenate(parts)
-        outside = self.columns.get("outside", np.zeros(n_points, dtype=bool))
-        return table | {"outside": np.concatenate([outside, np.zeros(n_bins, dtype=bool)])}
+        tables = []
+        for part, columns in (("curve", self.columns), ("strip", strip)):
+            table = part_rows(COLUMN_NAMES, {"view": self.view.name, "part": part, **columns})
+            n_rows = len(table["part"])
+            table["piece"] = columns.get("piece", np.full(n_rows, -1))
+            table["outside"] = columns.get("outside", np.zeros(n_rows, dtype=bool))
+            tables.append(table)
+        return stack_tables(tables)
 
     def panel_row(self, n_views: int, band: str | None, max_share: float, *, is_first: bool) -> dict[str, Any]:
         total = self.score_sums.w.sum()

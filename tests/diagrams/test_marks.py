@@ -12,7 +12,6 @@ from trueodds.diagrams._style.marks import (
     AxisStrip,
     Band,
     Boxes,
-    Dots,
     HLine,
     Line,
     PanelSize,
@@ -30,7 +29,6 @@ x = np.array([0.1, 0.4, 0.8])
 KINDS = [
     (Line(x, x, color="red", label="a"), Line2D),
     (Points(x, x, color="red", marker="s", label="a"), Line2D),
-    (Dots(x, x, s=x, color=["red"] * 3, label="a", key={"color": "red"}), Line2D),
     (VLine(0.3, color="red", label="a"), Line2D),
     (HLine(0.3, color="red", label="a"), Line2D),
     (Segments(x, x, 0, x, color="red", label="a"), Line2D),

@@ -291,14 +291,14 @@ def test_the_finding_says_where_the_model_is_miscalibrated():
 def test_a_segment_is_neighboring_bins_miscalibrated_to_one_side():
     # Two segments on the same side share a word, one in the middle has two ends, all bins are "throughout".
     assert (
-        plain(describe_segments(columns([-0.1, 0, 0, -0.1], [1, 0, 0, 1]), is_confidence=True))
+        plain(describe_segments(columns([-0.1, 0, 0, -0.1], [1, 0, 0, 1]), "confidence"))
         == "overconfident below 25 % and above 75 %"
     )
     assert (
-        plain(describe_segments(columns([0, 0.1, 0.1, 0], [0, 1, 1, 0]), is_confidence=False))
+        plain(describe_segments(columns([0, 0.1, 0.1, 0], [0, 1, 1, 0]), "positive"))
         == "underpredicts between 25 % and 75 %"
     )
-    assert describe_segments(columns([0.1, 0.1], [1, 1]), is_confidence=True) == "underconfident throughout"
+    assert describe_segments(columns([0.1, 0.1], [1, 1]), "confidence") == "underconfident throughout"
     # An inside bin between two outside ones ends the segment, and so does a change of side.
     assert len(find_segments(**pick([-0.1, -0.1, -0.1, 0.1], [1, 0, 1, 1]))) == 3
 
@@ -306,7 +306,7 @@ def test_a_segment_is_neighboring_bins_miscalibrated_to_one_side():
 def test_a_segment_that_holds_little_of_the_error_is_not_reported():
     # Shares .9 and .05: .9 * .1 = .09 against .05 * .1 = .005, less than a tenth of .095.
     table = columns([-0.1, 0, 0.1], [1, 0, 1], [0.9, 0.05, 0.05])
-    assert plain(describe_segments(table, is_confidence=True)) == "overconfident below 33.3 %"
+    assert plain(describe_segments(table, "confidence")) == "overconfident below 33.3 %"
 
 
 def pick(deviation, outside):

@@ -17,7 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import (
     TALLY_NOTE,
-    bias_phrases,
+    bias_words,
     format_level,
     format_pvalue,
     format_range,
@@ -217,7 +217,7 @@ def _describe_finding(name: str, pvalue: float, belt: Belt) -> str:
     if not segments_outside:
         contrast = ", but the test rejects calibration" if pvalue < TEST_ALPHA else ""
         return f"{band} contains the whole diagonal{contrast} ({format_pvalue(pvalue)})."
-    underestimates, overestimates = (phrase.removeprefix("is ") for phrase in bias_phrases(name))
+    underestimates, overestimates = bias_words(name)
     phrases: list[str] = []
     for side, bias in (("above", underestimates), ("below", overestimates)):
         ranges = [format_range(segment.start, segment.stop) for segment in segments_outside if segment.side == side]

@@ -17,6 +17,7 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import (
     SCORE_NAMES,
     TALLY_NOTE,
+    bias_words,
     capitalize_first,
     format_percent,
     format_range,
@@ -277,14 +278,12 @@ def _describe_segments(panel: CorpPanel, band: str, level: float) -> str:
     shown_segments = sorted(longest)  # by score
     overpredicted = [segment for segment in shown_segments if segment.overpredicts]
     underpredicted = [segment for segment in shown_segments if not segment.overpredicts]
-    is_confidence = panel.curve.view.name == "confidence"
-    phrases = []
-    if overpredicted:
-        verb = "overconfident" if is_confidence else "overpredicts"
-        phrases.append(f"{verb} {_format_segments(overpredicted, is_only_segment=len(shown_segments) == 1)}")
-    if underpredicted:
-        verb = "underconfident" if is_confidence else "underpredicts"
-        phrases.append(f"{verb} {_format_segments(underpredicted, is_only_segment=len(shown_segments) == 1)}")
+    underpredicts, overpredicts = bias_words(panel.curve.view.name)
+    phrases = [
+        f"{verb} {_format_segments(deviating, is_only_segment=len(shown_segments) == 1)}"
+        for verb, deviating in ((overpredicts, overpredicted), (underpredicts, underpredicted))
+        if deviating
+    ]
     n_omitted = len(segments) - len(shown_segments)
     if n_omitted:
         phrases.append(f"deviates in {n_omitted} shorter {'segment' if n_omitted == 1 else 'segments'}")

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import (
     TALLY_NOTE,
-    bias_phrases,
+    bias_words,
     format_level,
     format_pvalue,
     format_range,
@@ -144,14 +144,13 @@ def _panel_row(residuals: CumulativeResiduals, n_views: int, *, is_drawn: bool) 
 def _describe_finding(residuals: CumulativeResiduals) -> str:
     """Describe the steepest significant segment, and ECCE-MAD or ECCE-R, whichever detects it."""
     p_mad, p_r = (format_pvalue(p) for p in residuals.pvalues)
-    segment = residuals.significant_segment
+    words, segment = bias_words(residuals.view.name), residuals.significant_segment
     if segment is None:
         if residuals.max_residual > residuals.null_bound:
-            bias = bias_phrases(residuals.view.name)[int(residuals.residual_path.min() < -residuals.null_bound)]
-            return (
-                f"The model {bias} overall: ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad}), without a"
-                " significant segment."
-            )
+            bias = words[int(residuals.residual_path.min() < -residuals.null_bound)]
+            verb = "is " if residuals.view.name == "confidence" else ""
+            error = f"ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad})"
+            return f"The model {verb}{bias} overall: {error}, without a significant segment."
         return f"Consistent with calibration: ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad})."
     slope = residuals.segment_slope(segment)
     range_text = format_range(
@@ -159,7 +158,7 @@ def _describe_finding(residuals: CumulativeResiduals) -> str:
         float(residuals.scores[segment.stop]),
         "between {}\u00a0% and {}",
     )
-    bias = bias_phrases(residuals.view.name)[int(slope < 0)].removeprefix("is ")
+    bias = words[int(slope < 0)]
     slope_text = f"{slope:+.2g}".replace("-", "−")
     text = f"Steepest segment {range_text}: {bias} by {_format_points(abs(slope))} (slope\u00a0{slope_text})."
     if residuals.max_residual > residuals.null_bound:

@@ -18,7 +18,7 @@ from trueodds.core.settings import OneOf, Resamples
 from trueodds.core.typing import Array
 from trueodds.diagrams import bins
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import capitalize_first, format_percent
+from trueodds.diagrams._style.formatting import bias_words, capitalize_first, format_percent
 from trueodds.diagrams._style.marks import Boxes, Mark, PanelSize, Points, Segments, Text
 from trueodds.diagrams._style.reliability_plots import BINNED_STYLES, BinnedPlot, y_limits
 from trueodds.diagrams._style.styling import MAX_PANELS
@@ -307,7 +307,7 @@ class ReliabilityDiagram(BinnedPlot):
         marks.append(self.calibration_line())
         marks.append(self.strip(*_strip_edges_and_shares(rows, panel_row), float(panel_row["tallest"]), size))
         if size.is_wide and self.shows_deviation:
-            marks += _side_labels(size, *self.y_limits(panel), is_confidence=self.lens == "confidence")
+            marks += _side_labels(size, *self.y_limits(panel), self.lens)
         return marks
 
     def _bar_marks(self, panel: int, rows: Mapping[str, Array], size: PanelSize) -> list[Mark]:
@@ -386,9 +386,9 @@ def _strip_edges_and_shares(rows: Mapping[str, Array], panel_row: Mapping[str, A
     return occupied / n_cells, (occupied + 1) / n_cells, panel_row["strip"][occupied]
 
 
-def _side_labels(size: PanelSize, low: float, high: float, *, is_confidence: bool) -> list[Mark]:
+def _side_labels(size: PanelSize, low: float, high: float, view_name: str) -> list[Mark]:
     """What values above and below zero mean, along the right edge, if there is room."""
-    words = ("underconfident →", "← overconfident") if is_confidence else ("underpredicts →", "← overpredicts")
+    underpredicts, overpredicts = bias_words(view_name)
     font_size = size.font_size - 1.5
     # Title and labels take about a fifth of the height.
     points_per_unit = styling.POINTS_PER_INCH * size.height * 0.8 * (1 - styling.STRIP_HEIGHT) / (high - low)
@@ -396,7 +396,10 @@ def _side_labels(size: PanelSize, low: float, high: float, *, is_confidence: boo
     style |= {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "gid": styling.SIDE_TEXT_GID}
     return [
         Text(1.015, 0, text, layer="sides", xytext=(0, 5 * sign), va=alignment, **style)
-        for text, height, sign, alignment in ((words[0], high, 1, "bottom"), (words[1], -low, -1, "top"))
+        for text, height, sign, alignment in (
+            (f"{underpredicts} →", high, 1, "bottom"),
+            (f"← {overpredicts}", -low, -1, "top"),
+        )
         if styling.text_width(text, font_size) < points_per_unit * height
     ]
 
@@ -442,7 +445,7 @@ def largest_segments(table: Mapping[str, Array]) -> list[BinSegment]:
     return sorted(largest, key=lambda segment: segment.first)
 
 
-def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str:
+def describe_segments(table: Mapping[str, Array], view_name: str) -> str:
     """Describe the segments with the largest error, such as `overconfident above 60 %`.
 
     Edges are those of the bins. The first and last occupied bin count as reaching to 0 and 1.
@@ -450,10 +453,10 @@ def describe_segments(table: Mapping[str, Array], *, is_confidence: bool) -> str
     >>> columns = {"low": [0.0, 0.5, 0.6], "high": [0.5, 0.6, 1.0], "deviation": [0.0, -0.1, -0.1]}
     >>> columns |= {"share": [0.2, 0.4, 0.4], "outside": [False, True, True]}
     >>> table = {name: np.array(column) for name, column in columns.items()}
-    >>> describe_segments(table, is_confidence=True).replace("\u00a0", " ")
+    >>> describe_segments(table, "confidence").replace("\u00a0", " ")
     'overconfident above 50 %'
     """
-    bias_verbs = ("underconfident", "overconfident") if is_confidence else ("underpredicts", "overpredicts")
+    bias_verbs = bias_words(view_name)
     ordered = largest_segments(table)
     phrases: list[str] = []
     for i, current in enumerate(ordered):
@@ -549,7 +552,7 @@ def describe_outside_bins(
     if not is_significant and is_explained_by_chance(n_bins, n_outside, level):
         return f"{capitalize_first(text)} ({expected_text})."
     named_text = _named_bins_phrase(table, n_outside)
-    segment_text = capitalize_first(describe_segments(table, is_confidence=view_name == "confidence"))
+    segment_text = capitalize_first(describe_segments(table, view_name))
     if not is_significant:
         return f"{segment_text}: {text}{named_text} ({expected_text})."
     if is_confidence_interval:

@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_phrases, capitalize_first, format_probabilities
+from trueodds.diagrams._style.formatting import TALLY_NOTE, bias_words, capitalize_first, format_probabilities
 from trueodds.diagrams._style.marks import Band, Line, Mark, PanelSize, Segments
 from trueodds.diagrams._style.reliability_plots import UnitSquarePlot
 from trueodds.diagrams._style.styling import MAX_PANELS
@@ -391,7 +391,7 @@ def describe_finding(
         return mean_text
     if not segments:
         return f"The {'curve' if band == 'consistency' else 'reference curve'} lies inside the {band} band. {mean_text}"
-    underpredicts, overpredicts = (phrase.removeprefix("is ") for phrase in bias_phrases(view))
+    underpredicts, overpredicts = bias_words(view)
     by_local_error = sorted(segments, key=lambda segment: -segment.local_error)
     shown_segments = sorted(
         (

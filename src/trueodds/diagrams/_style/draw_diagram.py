@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import styling, title_and_legend
 from trueodds.diagrams._style.formatting import capitalize_first
@@ -131,7 +129,7 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
     if diagram.presentation.side_header:
         left += SIDE_HEADER_SHARE * width
     else:
-        font_size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
+        font_size = styling.font_size_for_width(width - left)
         header = fit_headers(diagram, diagram.summary(), header_width(diagram, width, font_size), font_size)[0]
         header_height = header.height / POINTS_PER_INCH
     axes_width, axes_height = width - left - OUTER_MARGIN, height - bottom - header_height - OUTER_MARGIN

@@ -81,9 +81,9 @@ def capitalize_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def bias_phrases(name: str) -> tuple[str, str]:
-    """Verb phrases for the view of this name: if events are more frequent than predicted, and if less frequent."""
-    return ("is underconfident", "is overconfident") if name == "confidence" else ("underpredicts", "overpredicts")
+def bias_words(name: str) -> tuple[str, str]:
+    """Words for the view of this name: if events are more frequent than predicted, and if they are less frequent."""
+    return ("underconfident", "overconfident") if name == "confidence" else ("underpredicts", "overpredicts")
 
 
 def merge_notes(notes_by_view: Sequence[tuple[str, Sequence[Note]]]) -> list[Note]:

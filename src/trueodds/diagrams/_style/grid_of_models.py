@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style import draw_diagram, styling
 from trueodds.diagrams._style.publication import USUAL_ASPECT_RATIO, PublicationSize, choose_publication_size
@@ -119,7 +117,7 @@ class GridOfModels:
         if not self.has_row_labels:
             return 0.0
         panel_width = self._panel_width(ROW_LABEL_WIDTH)
-        size = float(np.interp(panel_width, *styling.FONT_SIZE_BY_WIDTH))
+        size = styling.font_size_for_width(panel_width)
         points = POINTS_PER_INCH * (panel_width * self.aspect_ratio + ROW_GAP / 2)
         extra_lines = fit_names(self.names.rows, points, size + 1).n_lines - 1
         return ROW_LABEL_WIDTH + extra_lines * NAME_LINE_HEIGHT * size / POINTS_PER_INCH
@@ -146,7 +144,7 @@ class GridOfModels:
 
     @cached_property
     def font_size(self) -> float:
-        return float(np.interp(self.panel_width, *styling.FONT_SIZE_BY_WIDTH))
+        return styling.font_size_for_width(self.panel_width)
 
     @cached_property
     def legends(self) -> list[Header]:

@@ -148,21 +148,6 @@ class Points(_LineMark):
         return ax.plot(*self.coordinates, **self.style)
 
 
-class Dots(_LineMark):
-    """A marker of its own area at each point: `Dots(x, y, s=areas)`, with the arguments of `Axes.scatter`.
-
-    If each has a color, `key` has that of the legend, as `Line2D` takes it.
-    """
-
-    def draw(self, ax: Any) -> Iterable[Any]:
-        return [ax.scatter(*self.coordinates, **self.style)]
-
-    def legend_handle(self) -> Any:
-        from matplotlib.lines import Line2D
-
-        return Line2D([], [], **({"linestyle": "none", "marker": "o"} | self.key))
-
-
 class VLine(_LineMark):
     """A vertical line across the axes: `VLine(x)`."""
 

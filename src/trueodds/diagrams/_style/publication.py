@@ -147,7 +147,7 @@ def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> P
         if n_panels > 1:
             return layout_for_usual_panels(without_size, n_panels, without_size.summary(), design_width).height
         axes_width = design_width - LEFT_MARGIN * margin_scale(design_width) - OUTER_MARGIN
-        size = float(np.interp(axes_width, *styling.FONT_SIZE_BY_WIDTH))
+        size = styling.font_size_for_width(axes_width)
         header = fit_headers(without_size, without_size.summary(), header_width(diagram, design_width, size), size)[0]
         axes_height = axes_width * (diagram.aspect_ratio or USUAL_ASPECT_RATIO)
         margins = BOTTOM_MARGIN * margin_scale(design_width) + OUTER_MARGIN
@@ -165,7 +165,7 @@ def size_of_diagram(diagram: DiagramContent, style: str | None, width: Any) -> P
         elif diagram.aspect_ratio:  # a low figure has narrower axes
             spare_height = figure_height(design_width) - height
             axes_width = min(axes_width, axes_width - spare_height / diagram.aspect_ratio)
-        return float(np.interp(axes_width, *styling.FONT_SIZE_BY_WIDTH))
+        return styling.font_size_for_width(axes_width)
 
     return choose_publication_size(style, width, figure_height, font_size)
 

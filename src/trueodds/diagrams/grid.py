@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -23,6 +23,7 @@ from trueodds.diagrams._style.rendering import import_matplotlib
 from trueodds.diagrams.base import Diagram, SavableFigure
 from trueodds.diagrams.diagram_content import COMMON_LAYERS
 from trueodds.diagrams.presentation import Presentation
+from trueodds.diagrams.table_columns import stack_tables
 
 MAX_CELLS = 24  # more are illegible on a page
 # Columns of `panels` that hold limits of an axis or the largest value of a strip: all models share the widest ones. A
@@ -256,9 +257,8 @@ def stack_models(diagrams: Mapping[str, Diagram]) -> Diagram:
     `diagrams` holds them by the name of the model. The models share the limits of their axes. Raises TO205 for a
     diagram with several views.
     """
-    first = next(iter(diagrams.values()))
-    panels: dict[str, list[Array]] = {name: [] for name in first.panels}
-    table: dict[str, list[Array]] = {name: [] for name in first.table}
+    panels: list[dict[str, Array]] = []
+    tables: list[dict[str, Array]] = []
     for model, diagram in diagrams.items():
         if len(diagram.panels["view"]) != 1:
             raise InputError(
@@ -267,18 +267,14 @@ def stack_models(diagrams: Mapping[str, Diagram]) -> Diagram:
                 f"{len(diagram.panels['view'])} views of {diagram.name} through the lens {diagram.lens}",
                 "Use a lens with one view, such as ⟨lens='confidence'⟩ or 'class:NAME'.",
             )
-        names = {"view": model, "title": model}
-        for name, column in diagram.panels.items():
-            panels[name].append(np.array([names[name]], object) if name in names else column)
-        for name, column in diagram.table.items():
-            table[name].append(np.full(len(column), model, object) if name == "view" else column)
-    joined_panels = {name: _join(columns) for name, columns in panels.items()}
-    for name in _LOWEST_COLUMNS:
-        if name in joined_panels:
-            joined_panels[name] = np.full(len(diagrams), joined_panels[name].min())
-    for name in _HIGHEST_COLUMNS:
-        if name in joined_panels:
-            joined_panels[name] = np.full(len(diagrams), joined_panels[name].max())
+        name_column = np.array([model], dtype=object)
+        panels.append({**diagram.panels, "view": name_column, "title": name_column})
+        tables.append({**diagram.table, "view": np.full(len(diagram.table["view"]), model, dtype=object)})
+    joined_panels = stack_tables(panels)
+    for names, shared_limit in ((_LOWEST_COLUMNS, np.min), (_HIGHEST_COLUMNS, np.max)):
+        for name in names:
+            if name in joined_panels:
+                joined_panels[name] = np.full(len(diagrams), shared_limit(joined_panels[name]))
     models_of_note: dict[Note, list[str]] = {}
     for model, diagram in diagrams.items():
         for note in diagram.notes:
@@ -287,12 +283,5 @@ def stack_models(diagrams: Mapping[str, Diagram]) -> Diagram:
         note if len(models) == len(diagrams) else replace(note, text=f"{', '.join(models)}: " + note.text)
         for note, models in models_of_note.items()
     )
-    return replace(
-        first, table={name: _join(columns) for name, columns in table.items()}, panels=joined_panels, notes=notes
-    )
-
-
-def _join(columns: Sequence[Array]) -> Array:
-    joined = np.concatenate(columns)
-    joined.setflags(write=False)
-    return joined
+    first = next(iter(diagrams.values()))
+    return replace(first, table=stack_tables(tables), panels=joined_panels, notes=notes)

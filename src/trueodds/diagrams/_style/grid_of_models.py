@@ -335,7 +335,9 @@ def _draw_column(figure: Any, grid: GridOfModels, number: int, height: float) ->
         if not diagram.hides_axes:
             panel.tick_params(labelbottom=is_last, labelleft=is_first)
             if is_first:
-                label, label_size = _fit_label(y_label, panel_height + ROW_GAP / 2, size)
+                label, label_size = draw_diagram.fit_label(
+                    y_label, POINTS_PER_INCH * (panel_height + ROW_GAP / 2), size
+                )
                 panel.set_ylabel(label, fontsize=label_size, **_TEXT_STYLE)
             if is_last:
                 panel.set_xlabel(grid.x_label(number), fontsize=size, **_TEXT_STYLE)
@@ -362,14 +364,6 @@ def _name_panel(panel: Any, grid: GridOfModels, i: int, result: str, max_width: 
         name, loc="left", pad=3, parse_math=False, fontsize=names.size, fontweight="bold", color=styling.TEXT_COLOR,
         linespacing=1.5 if grid.names.versions else NAME_LINE_HEIGHT,
     )  # fmt: skip
-
-
-def _fit_label(text: str, max_width: float, size: float) -> tuple[str, float]:
-    """Return a label and its type size, which is reduced, and the label then cut, until it is at most this wide."""
-    points = POINTS_PER_INCH * max_width
-    fitting_size = 0.98 * size * points / max(styling.text_width(text, size), 1.0)
-    size = max(min(size, MIN_FONT_SIZE), min(size, fitting_size))
-    return styling.shorten_text(text, points, size), size
 
 
 def _too_small_error(presentation: Presentation) -> InputError:

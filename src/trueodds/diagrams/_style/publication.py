@@ -10,8 +10,15 @@ import numpy as np
 
 from trueodds.core.errors import InputError, describe
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.draw_diagram import OUTER_MARGIN, SIDE_HEADER_SHARE, header_width
-from trueodds.diagrams._style.panel_grid import BOTTOM_MARGIN, LEFT_MARGIN, layout_for_usual_panels, margin_scale
+from trueodds.diagrams._style.draw_diagram import (
+    BOTTOM_MARGIN,
+    LEFT_MARGIN,
+    OUTER_MARGIN,
+    SIDE_HEADER_SHARE,
+    header_width,
+    layout_for_usual_panels,
+    margin_scale,
+)
 from trueodds.diagrams._style.styling import MAX_PANELS, POINTS_PER_INCH
 from trueodds.diagrams._style.title_and_legend import fit_headers
 

@@ -147,7 +147,7 @@ def test_resamples_of_the_squared_error_are_those_of_the_rows():
     preds = simulated(500, k=2)
     (view,) = as_lens("positive").views(preds)
     index = np.minimum((view.p * 5).astype(int), 4)
-    draws = squared_error_draws(preds, view, index, 5, 60, np.random.default_rng(3))
+    draws = squared_error_draws(view, index, 5, 60, np.random.default_rng(3))
     for r, rows in enumerate(rows_of(preds, 60, 3)):
         u = (view.y - view.p)[rows]
         pairs = 0.0  # Σ_b n_b/n · ((Σu)² − Σu²)/(n_b² − n_b)

@@ -17,8 +17,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_count
 from trueodds.core.pvalues import holm
 from trueodds.core.results import Verdict
-from trueodds.data.prediction_arrays import ARRAY_FIELDS
-from trueodds.data.predictions import Predictions, restore_predictions
+from trueodds.data.prediction_arrays import replace_arrays
+from trueodds.data.predictions import Predictions
 from trueodds.data.weights import check_groups
 from trueodds.hypotests.multiple_testing import LEVEL_TOLERANCE, sufficient_draws
 from trueodds.io.models import has_named_columns
@@ -47,7 +47,7 @@ def add_segments(models: Mapping[str, Any], by: Any) -> Mapping[str, Any]:
     for name, model in models.items():
         preds: Any = resolve_data(model, "exact", None)  # predictions; a tally raises TO403
         group = {**preds.group, **check_groups({DEFAULT_NAME: by}, preds.n)}
-        added[name] = restore_predictions({key: getattr(preds, key) for key in ARRAY_FIELDS} | {"group": group})
+        added[name] = replace_arrays(preds, group=group)
     return added
 
 

@@ -11,8 +11,8 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.class_names import class_numbers
-from trueodds.data.prediction_arrays import ARRAY_FIELDS
-from trueodds.data.predictions import Predictions, restore_predictions
+from trueodds.data.prediction_arrays import replace_arrays
+from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_probabilities, prob_columns
 
 # The codes of notes on sums, rounding, ties and logits of probabilities begin so.
@@ -112,18 +112,13 @@ def check_class_names(names: tuple[Any, ...], classes: tuple[Any, ...]) -> None:
 
 def replace_probabilities(preds: Predictions, P: Array) -> Predictions:
     """Return the predictions with the probabilities P (n, K), and everything else that belongs to the rows."""
-    values = {name: getattr(preds, name) for name in ARRAY_FIELDS} | {
-        "p": P[:, 1] if preds.kind == "confidence" else P,
-        "logits": None,
-        "dtype": P.dtype.name,
-        "notes": tuple(note for note in preds.notes if not note.code.startswith(_PROBABILITY_NOTE_PREFIXES)),
-    }
-    return restore_predictions(values)
+    notes = tuple(note for note in preds.notes if not note.code.startswith(_PROBABILITY_NOTE_PREFIXES))
+    p = P[:, 1] if preds.kind == "confidence" else P
+    return replace_arrays(preds, p=p, logits=None, dtype=P.dtype.name, notes=notes)
 
 
 def add_note(preds: Predictions, note: Note) -> Predictions:
-    values = {name: getattr(preds, name) for name in ARRAY_FIELDS}
-    return restore_predictions(values | {"notes": (*preds.notes, note)})
+    return replace_arrays(preds, notes=(*preds.notes, note))
 
 
 def independent_labels_error(k: int) -> InputError:

@@ -252,6 +252,13 @@ def check_one_dimensional(x: Array, name: str) -> None:
         )
 
 
+def check_one_value_per_row(values: Array, n: int, name: str, code: str = "TO107") -> None:
+    """Raise an error for an array of another shape than (n,)."""
+    if values.shape != (n,):
+        got = f"shape {values.shape} for {n:,} rows"
+        raise InputError(code, f"{name} must have one value per row.", got, "Align it first.")
+
+
 def check_two_dimensional(x: Array, name: str) -> None:
     if x.ndim != 2:
         raise InputError("TO101", f"{name} must be (n, L).", f"shape {x.shape}", "Pass one column per label.")
@@ -365,11 +372,7 @@ def restate_called_order(problem: InputError, fix: str) -> InputError:
 
 def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
     """Raise an error if the arguments (confidence, correct) of `from_confidence` look swapped."""
-    if (
-        correct.dtype.kind == "f"
-        and has_fractions(correct)
-        and (confidence.dtype.kind in "biu" or not has_fractions(confidence))
-    ):
+    if has_fractions(correct) and not has_fractions(confidence):
         raise InputError(
             "TO109",
             "The arguments look swapped: correct has fractions, confidence has 0 and 1.",
@@ -380,7 +383,7 @@ def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
 
 def refuse_swapped_multilabel(y: Array, p: Array) -> None:
     """Raise an error if the arguments (Y, P) of `from_multilabel` look swapped."""
-    if y.dtype.kind == "f" and has_fractions(y) and (p.dtype.kind in "biu" or not has_fractions(p)):
+    if has_fractions(y) and not has_fractions(p):
         raise InputError(
             "TO109",
             "The arguments look swapped: Y has fractions, P has 0 and 1.",

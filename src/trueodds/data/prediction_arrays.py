@@ -20,6 +20,7 @@ from trueodds.data.weights import check_groups, repeat_rows, unit_weights
 
 Groups = Mapping[str, Array]
 T = TypeVar("T")
+AnyPredictions = TypeVar("AnyPredictions", bound="PredictionArrays")
 
 # All fields of predictions, which pickling, subsets and concatenation copy.
 ARRAY_FIELDS = (
@@ -41,6 +42,10 @@ ARRAY_FIELDS = (
     "votes",
     "weight",
 )
+
+
+# Those with one entry or row per prediction, except for `labeled`, `group` and `cluster`, which are no plain columns.
+ROW_ARRAYS = ("p", "logits", "partial_y", "votes", "counts", "weight", "row_id")
 
 
 class PredictionArrays:
@@ -199,25 +204,20 @@ class PredictionArrays:
     def __getitem__(self, rows: Any) -> Self:
         """Select rows by a mask, a slice or row numbers. Weights, groups and clusters are kept."""
         row_numbers = select_rows(rows, self.n)
-        subset = type(self).__new__(type(self))
-        values = {name: getattr(self, name) for name in ARRAY_FIELDS}
-        for name in ("p", "logits", "partial_y", "labeled", "votes", "counts", "weight", "cluster", "row_id"):
-            if values[name] is not None:
-                values[name] = values[name][row_numbers]
-        if values["labeled"] is not None and values["labeled"].all():
+        arrays = {name: getattr(self, name) for name in (*ROW_ARRAYS, "labeled", "cluster")}
+        values = {name: array[row_numbers] for name, array in arrays.items() if array is not None}
+        if "labeled" in values and values["labeled"].all():
             values["labeled"] = None
-        if values["cluster"] is not None:  # renumbered, so that clusters outside the subset leave no gaps
+        if "cluster" in values:  # renumbered, so that clusters outside the subset leave no gaps
             values["cluster"] = np.unique(values["cluster"], return_inverse=True)[1].reshape(-1)
-        if values["weight"] is not None and not values["weight"].any():
+        if "weight" in values and not values["weight"].any():
             raise InputError(
                 "TO110", "Every row of the subset has weight zero.", f"{len(row_numbers)} rows", "Check the mask."
             )
         values["group"] = {name: labels[row_numbers] for name, labels in self.group.items()}
         for labels in values["group"].values():
             labels.flags.writeable = False
-        values["n"] = len(row_numbers)
-        subset._set_arrays(values)
-        return subset
+        return replace_arrays(self, n=len(row_numbers), **values)
 
     def with_notes(self, *notes: Note) -> Self:
         """Return the same rows with additional notes.
@@ -232,8 +232,7 @@ class PredictionArrays:
         Predictions
             The rows with the notes.
         """
-        new = type(self).__new__(type(self))
-        new._set_arrays({name: getattr(self, name) for name in ARRAY_FIELDS} | {"notes": (*self.notes, *notes)})
+        new = replace_arrays(self, notes=(*self.notes, *notes))
         new.record_tied(self._n_tied)
         object.__setattr__(new, "_cache", self._cache)  # the rows are the same
         return new
@@ -263,10 +262,7 @@ class PredictionArrays:
         >>> preds[1:].row_id.tolist()
         ['q2', 'q3']
         """
-        new = type(self).__new__(type(self))
-        ids = check_groups({"row_id": row_id}, self.n)["row_id"].copy()
-        new._set_arrays({name: getattr(self, name) for name in ARRAY_FIELDS} | {"row_id": ids})
-        return new
+        return replace_arrays(self, row_id=check_groups({"row_id": row_id}, self.n)["row_id"].copy())
 
     def with_labels(self, labels: Array) -> Self:
         """Return the same predictions with other labels.
@@ -281,11 +277,8 @@ class PredictionArrays:
         Predictions
             The predictions with these labels, without votes.
         """
-        new = self[:]
-        values = {name: getattr(new, name) for name in ARRAY_FIELDS}
         y = labels.astype(np.int64) if self.known is None else np.where(self.known, labels, UNKNOWN_LABEL)
-        new._set_arrays(values | {"partial_y": y, "labeled": None, "votes": None, "counts": None})
-        return new
+        return replace_arrays(self, partial_y=y, labeled=None, votes=None, counts=None)
 
     def without_clusters(self) -> Self:
         """Return the same predictions as independent rows.
@@ -295,9 +288,7 @@ class PredictionArrays:
         Predictions
             The predictions without clusters.
         """
-        new = self[:]
-        object.__setattr__(new, "cluster", None)
-        return new
+        return replace_arrays(self, cluster=None)
 
     def expand_frequencies(self) -> Self:
         """Repeat each row as often as its weight says, for ``weight_kind="frequency"``.
@@ -309,9 +300,7 @@ class PredictionArrays:
         """
         if self.weight is None:
             return self
-        expanded = self[repeat_rows(self.weight)].without_weights()
-        object.__setattr__(expanded, "is_expanded", True)
-        return expanded
+        return replace_arrays(self[repeat_rows(self.weight)], weight=None, is_expanded=True)
 
     def without_weights(self) -> Self:
         """Return the same predictions, each of weight 1.
@@ -321,9 +310,7 @@ class PredictionArrays:
         Predictions
             The predictions without weights.
         """
-        new = self[:]
-        object.__setattr__(new, "weight", None)
-        return new
+        return replace_arrays(self, weight=None)
 
     def __repr__(self) -> str:
         description = {
@@ -335,6 +322,13 @@ class PredictionArrays:
         extras += [f"group {to_printable(name)}" for name in self.group]
         extras += [] if self.labeled is None else [f"{int((~self.labeled).sum()):,} without label"]
         return f"Predictions(n={self.n:,}, {description[self.kind]}{''.join(', ' + e for e in extras)})"
+
+
+def replace_arrays(preds: AnyPredictions, **values: Any) -> AnyPredictions:
+    """Return the predictions with other values of some fields, which are not validated again."""
+    new = type(preds).__new__(type(preds))
+    new._set_arrays({name: getattr(preds, name) for name in ARRAY_FIELDS} | values)
+    return new
 
 
 def _read_only(array: Array) -> Array:

@@ -16,7 +16,7 @@ from trueodds.data import arrays, weights
 from trueodds.data.class_names import check_class_names, classes_from_columns, refuse_other_column_order
 from trueodds.data.dense import rows_of_images
 from trueodds.data.labels import check_correctness, check_labels, check_multilabel, check_votes, mark_unknown
-from trueodds.data.prediction_arrays import ARRAY_FIELDS, Groups, PredictionArrays
+from trueodds.data.prediction_arrays import ARRAY_FIELDS, ROW_ARRAYS, Groups, PredictionArrays, replace_arrays
 from trueodds.data.probabilities import (
     check_log_odds,
     check_probabilities,
@@ -475,10 +475,6 @@ def _no_probabilities_error(model: Any) -> InputError:
     return InputError("TO117", problem, name, "Pass its probabilities to Predictions(y_true, y_prob).")
 
 
-# The arrays with one entry or row per prediction; those of `group` are concatenated separately.
-_ROW_ARRAYS = ("p", "logits", "partial_y", "votes", "counts", "weight", "row_id")
-
-
 def concatenate(parts: Sequence[Predictions]) -> Predictions:
     """Concatenate the rows of several Predictions in order, without validating them again.
 
@@ -500,21 +496,22 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
             )
     if len(parts) == 1:
         return first
-    values = {name: getattr(first, name) for name in ARRAY_FIELDS} | {"n": sum(part.n for part in parts)}
-    for name in _ROW_ARRAYS:
-        if values[name] is not None:
-            values[name] = np.concatenate([getattr(part, name) for part in parts])
+    values: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ROW_ARRAYS
+        if getattr(first, name) is not None
+    }
     if any(part.labeled is not None for part in parts):
         masks = [np.ones(part.n, dtype=bool) if part.labeled is None else part.labeled for part in parts]
         values["labeled"] = np.concatenate(masks)
     values["group"] = {name: np.concatenate([part.group[name] for part in parts]) for name in first.group}
     values["notes"] = tuple(dict.fromkeys(note for part in parts for note in part.notes))
-    return restore_predictions(values)
+    return replace_arrays(first, n=sum(part.n for part in parts), **values)
 
 
 def _concatenation_key(preds: Predictions) -> tuple[object, ...]:
     """Return what must be equal; clustered rows match only themselves, because numbers of clusters are their own."""
-    present_arrays = tuple(name for name in _ROW_ARRAYS if getattr(preds, name) is not None)
+    present_arrays = tuple(name for name in ROW_ARRAYS if getattr(preds, name) is not None)
     return (
         preds.kind,
         preds.classes,

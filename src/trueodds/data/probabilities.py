@@ -54,14 +54,7 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
         fix = _suggest_meaning(p, lowest, highest)
         refuse_first_invalid(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
     if highest > 1:
-        count = int((p > 1).sum())
-        notes.append(
-            Note(
-                "TN102",
-                f"{count:,} {'value is' if count == 1 else 'values are'} above 1 by rounding (at most"
-                f" {highest - 1:.1e}); kept as given, binned as 1.",
-            )
-        )
+        notes += notes_on_rounding(int((p > 1).sum()), highest - 1, 0, 0.0)
     if check_sums and p.ndim == 2:
         assert deviations is not None
         notes += _check_row_sums(p, dtype, sum_tolerance, deviations)
@@ -127,10 +120,21 @@ def _check_row_sums(
             f"{p[worst_row].sum(dtype=np.float64):.6g} in row {worst_row} ({n_invalid:,} such rows)",
             fix,
         )
-    if n_inexact == 0:
-        return []
-    subject = "row has a sum that deviates" if n_inexact == 1 else "rows have sums that deviate"
-    return [Note("TN101", f"{n_inexact:,} {subject} from 1 by up to {largest:.1e}; the values are used as given.")]
+    return notes_on_rounding(0, 0.0, n_inexact, largest)
+
+
+def notes_on_rounding(n_above: int, excess: float, n_inexact_sums: int, worst_sum: float) -> list[Note]:
+    """Return notes on probabilities above 1, and on sums of rows other than 1, which are kept as given."""
+    notes = []
+    if n_above:
+        subject = "value is" if n_above == 1 else "values are"
+        text = f"{n_above:,} {subject} above 1 by rounding (at most {excess:.1e}); kept as given, binned as 1."
+        notes.append(Note("TN102", text))
+    if n_inexact_sums:
+        subject = "row has a sum that deviates" if n_inexact_sums == 1 else "rows have sums that deviate"
+        text = f"{n_inexact_sums:,} {subject} from 1 by up to {worst_sum:.1e}; the values are used as given."
+        notes.append(Note("TN101", text))
+    return notes
 
 
 def round_up(x: float) -> float:

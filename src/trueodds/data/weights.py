@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import MAX_EXACT_INTEGER, check
 from trueodds.core.typing import Array
-from trueodds.data.arrays import as_array, as_float_array, refuse_first_invalid
+from trueodds.data.arrays import as_array, as_float_array, check_one_value_per_row, refuse_first_invalid
 from trueodds.data.class_names import distinct_column_names, native_column_names
 
 ALL_WEIGHTS_ZERO_TEXT = "Every weight is zero."
@@ -31,10 +31,7 @@ def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
     if weight is None:
         return None
     w = as_float_array(as_array(weight, "weight"), "weight").astype(np.float64)
-    if w.shape != (n,):
-        raise InputError(
-            "TO107", "weight must have one value per row.", f"shape {w.shape} for {n:,} rows", "Align it first."
-        )
+    check_one_value_per_row(w, n, "weight")
     is_invalid = ~np.isfinite(w) | (w < 0)
     if is_invalid.any():
         refuse_first_invalid(w, is_invalid, "TO110", "Weights must be finite and ≥ 0.", "Correct those rows.")
@@ -162,13 +159,7 @@ def check_groups(group: Any, n: int) -> dict[str, Array]:
     for name, column in columns.items():
         check("the name of a group column", name, str | bool | int | float)
         values = _column_to_array(column, str(name))
-        if values.shape != (n,):
-            raise InputError(
-                "TO112",
-                f"{name} must have one value per row.",
-                f"shape {values.shape} for {n:,} rows",
-                "Align it first.",
-            )
+        check_one_value_per_row(values, n, str(name), "TO112")
         is_missing = _missing_mask(values)
         if is_missing.any():
             refuse_first_invalid(values, is_missing, "TO112", f"{name} has missing values.", MISSING_VALUES_REMEDY)

@@ -13,7 +13,7 @@ import numpy as np
 from trueodds.core.arithmetic import variance_of_sum, weighted_sum
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent_in_text
-from trueodds.core.results import Estimate
+from trueodds.core.results import Estimate, Interval
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import NonNegative, Range, check
 from trueodds.core.typing import Array
@@ -51,7 +51,6 @@ from trueodds.resampling.between_groups import (
 from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
 from trueodds.resampling.estimate import estimate_error
-from trueodds.resampling.intervals.closed_form import normal_interval, t_interval
 from trueodds.tallies.tally import Tally, require_rows
 
 MAX_NAMED_GROUPS = 5  # maximum number of subgroups named in a note
@@ -407,12 +406,13 @@ def prediction_direction(view: View, cluster: Array | None, level: float) -> str
     gap = float(residual.sum() / view.total)
     if cluster is None:
         variance = max(view.sums("wwr").sum(), view.sums("wwv").sum())
-        interval = normal_interval(gap, math.sqrt(variance) / view.total, level)
+        interval = Interval.from_standard_error(gap, math.sqrt(variance) / view.total, level)
     else:
         n = len(np.unique(cluster))
         if n < 2:
             return None
-        interval = t_interval(gap, math.sqrt(variance_of_sum(residual, cluster)) / view.total, n - 1, level)
+        se = math.sqrt(variance_of_sum(residual, cluster)) / view.total
+        interval = Interval.from_standard_error(gap, se, level, n - 1)
     return "under" if interval.low > 0 else "over" if interval.high < 0 else None
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, argument, describe
 from trueodds.core.typing import Array
+from trueodds.data.arrays import check_one_value_per_row
 
 UnitName = Literal["hour", "day", "week", "month", "integer"]
 _NUMPY_UNITS: dict[str, Any] = {"hour": "h", "day": "D", "month": "M"}
@@ -137,10 +138,7 @@ def read_times(time: Any, n: int, unit: UnitName, first_row: int = 0) -> Array:
     Raises TO901 for missing times, and for those that are not dates, datetimes or integers.
     """
     times = _as_moments(time, unit)
-    if times.shape != (n,):
-        raise InputError(
-            "TO107", "time must have one value per row.", f"shape {times.shape} for {n:,} rows", "Align it first."
-        )
+    check_one_value_per_row(times, n, "time")
     if times.dtype.kind == "M" and (is_missing := np.isnat(times)).any():
         raise InputError(
             "TO901",

@@ -16,6 +16,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_count
 from trueodds.core.settings import check
 from trueodds.core.signatures import checks_arguments
+from trueodds.data.arrays import check_one_value_per_row
 from trueodds.data.predictions import Predictions
 from trueodds.monitoring import report_of_state
 from trueodds.monitoring.cohort_tally import CohortTally, NotInOrder, RowBatch, tally_batches
@@ -206,9 +207,8 @@ class Monitor:
                 "TO302", "⟨update⟩ takes predictions.", describe(preds), "Pass ⟨Predictions(y_true, y_prob)⟩."
             )
         row_ids = preds.row_id if ids is None else np.asarray(ids)
-        if row_ids is not None and row_ids.shape != (preds.n,):
-            got = f"shape {row_ids.shape} for {preds.n:,} rows"
-            raise InputError("TO107", "ids must have one value per row.", got, "Align it first.")
+        if row_ids is not None:
+            check_one_value_per_row(row_ids, preds.n, "ids")
         batch = RowBatch(preds, time, row_ids, preds.cluster)
         self._take([batch], as_of, allow_fewer=check("allow_fewer", allow_fewer, bool))
         return self

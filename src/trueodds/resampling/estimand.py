@@ -79,6 +79,11 @@ class Estimand:
         """
         return self._estimand_of_interval or self
 
+    @property
+    def drawn_estimands(self) -> list[Estimand]:
+        """This estimand, and the one whose interval is reported, last, if it is another one."""
+        return [self] if self.reported_estimand is self else [self, self.reported_estimand]
+
     @cached_property
     def _estimand_of_interval(self) -> Estimand | None:
         interval_estimator = self.estimator.interval_estimator()

@@ -28,7 +28,6 @@ from trueodds.lenses.row_sources import sample_rows
 from trueodds.resampling.bootstrap import BootstrapResult, bootstrap, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import squared_error
-from trueodds.resampling.intervals.closed_form import normal_interval
 from trueodds.resampling.intervals.method import (
     CONSTANT_OUTCOMES_TEXT,
     PLAIN_BOOTSTRAP_METHODS,
@@ -46,8 +45,8 @@ from trueodds.resampling.tally_estimand import (
     has_score_sums,
     reason_without_cell_interval,
     tally_estimand,
+    tally_noise_floor_draws,
     tally_notes,
-    tally_null_draws,
 )
 from trueodds.tallies.tally import Tally
 
@@ -166,30 +165,18 @@ def estimate_from_tally(
     redraws: int,
     rng: np.random.Generator,
 ) -> Estimate:
-    """Estimate an error from a tally, with interval and noise floor if its cells are sufficient."""
+    """Estimate an error from a tally, with interval and noise floor if its cells are sufficient.
+
+    Aggregates over classes have no interval.
+    """
     if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
         return estimate_score_from_tally(tally, estimator, lens, interval_spec)
     estimand = tally_estimand(tally, estimator, lens, aggregate)
-    null_draws, reported_null_draws = None, None
     resampling_rng = copy.deepcopy(rng)  # so that the resamples of all estimators have the same key
-    has_known_expectation = isinstance(estimator, ProperScore) or estimator.has_fixed_expectation
-    if interval_spec.interval is not None and not has_known_expectation:
-        null_draws, _ = tally_null_draws(tally, estimand, redraws, rng)
-        if estimand.reported_estimand is not estimand:
-            reported_null_draws, _ = tally_null_draws(tally, estimand.reported_estimand, redraws, rng)
+    null_draws: list[Array | None] = [None]
+    if interval_spec.interval is not None:
+        null_draws = tally_noise_floor_draws(tally, estimand.drawn_estimands, redraws, rng)
     notes = tally_notes(tally, estimand)
-    return estimate_from_cells(estimand, interval_spec, resampling_rng, null_draws, notes, reported_null_draws)
-
-
-def estimate_from_cells(
-    estimand: Estimand,
-    interval_spec: IntervalSpec,
-    rng: np.random.Generator,
-    null_draws: Array | None,
-    notes: list[Note],
-    reported_null_draws: Array | None = None,
-) -> Estimate:
-    """Estimate from the cells of a tally; aggregates over classes have no interval."""
     if interval_spec.resample == "rows":
         raise InputError(
             "TO205", "⟨resample='rows'⟩ requires the rows.", "a tally", "Omit resample, or use ⟨mode='exact'⟩."
@@ -202,25 +189,15 @@ def estimate_from_cells(
             "An aggregate over classes from a tally has no interval: the joint distribution of the classes is not"
             " stored."
         )
-        notes = [*notes, Note("TN402", text)]
-    elif interval_spec.interval is not None:
-        no_interval_reason = reason_without_cell_interval(estimand)
-        if not no_interval_reason:
-            if method in RESAMPLING_METHODS:
-                resampled = bootstrap_cells(reported, interval_spec.resamples, rng)
-            method_null_draws = null_draws if reported is estimand else reported_null_draws
-            interval, no_interval_reason = estimate_interval(
-                None, reported, method, interval_spec, resampled, method_null_draws, rng
-            )
-    return build_estimate(
-        estimand,
-        interval,
-        no_interval_reason,
-        null_draws,
-        interval_spec,
-        resampled.resampled_units if resampled else None,
-        notes=notes,
-    )
+        notes.append(Note("TN402", text))
+    elif interval_spec.interval is not None and not (no_interval_reason := reason_without_cell_interval(estimand)):
+        if method in RESAMPLING_METHODS:
+            resampled = bootstrap_cells(reported, interval_spec.resamples, resampling_rng)
+        interval, no_interval_reason = estimate_interval(
+            None, reported, method, interval_spec, resampled, null_draws[-1], resampling_rng
+        )
+    units = resampled.resampled_units if resampled else None
+    return build_estimate(estimand, interval, no_interval_reason, null_draws[0], interval_spec, units, notes=notes)
 
 
 def value_from_tally(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str) -> float:
@@ -260,7 +237,7 @@ def estimate_score_from_tally(
         if has_constant_outcomes(tally):
             notes.append(Note("TN201", f"No interval: {CONSTANT_OUTCOMES_TEXT}."))
         else:
-            interval = normal_interval(value, sums["standard_error"], interval_spec.level)
+            interval = Interval.from_standard_error(value, sums["standard_error"], interval_spec.level)
     settings = {"interval": "normal", "level": interval_spec.level} if interval else {}
     noise_floor = None
     if interval_spec.interval is not None and not estimator.has_expectation_of_cells:

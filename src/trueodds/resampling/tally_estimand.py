@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Estimator, Mean
+from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels.bins import Bins
 from trueodds.kernels.fine_grid import CELL_EDGES
@@ -49,6 +51,16 @@ def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:
         if isinstance(cells, Bins) and not np.isin(cells.edges, CELL_EDGES).all():
             notes.append(Note("TN404", "Some bin edges are not cell edges; the nearest cell edges were used."))
     return [*notes, *(estimand.estimator.notes(estimand.views[0]) if len(estimand.views) == 1 else [])]
+
+
+def tally_noise_floor_draws(
+    tally: Tally, estimands: Sequence[Estimand], redraws: int, rng: np.random.Generator
+) -> list[Array | None]:
+    """Return the null draws of estimands of one estimator; None if their expectation is known without draws."""
+    estimator = estimands[0].estimator
+    if isinstance(estimator, ProperScore) or estimator.has_fixed_expectation:
+        return [None] * len(estimands)
+    return [tally_null_draws(tally, estimand, redraws, rng)[0] for estimand in estimands]
 
 
 def tally_null_draws(tally: Tally, estimand: Estimand, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:

@@ -153,39 +153,30 @@ def cells_by_class(rows: RowBlock, first: int, last: int) -> Cells:
     return Cells.concatenate_views(map_blocks(tally_task, last - first, classes_per_task))
 
 
-def cells_of_columns(P: Array, Y: Array, w: Array | None) -> Cells:
-    """Return the cells of columns P (n, m) with outcomes Y (n, m). Without weights w the outcomes are 0 or 1."""
-    m, has_exact_cells = P.shape[1], P.dtype == np.float32
+def cells_of_columns(P: Array, Y: Array, w: Array | None, first: int = 0) -> Cells:
+    """Return the cells of m columns of P, from the first one on, with outcomes Y (n, m).
+
+    Without weights w the outcomes are 0 or 1.
+    """
+    m, has_exact_cells = Y.shape[1], P.dtype == np.float32
     if w is None:
-        outcome_inputs = (P, as_plain_array(Y == 1), 0, m, CELL_EDGES, has_exact_cells)
+        outcome_inputs = (P, as_plain_array(Y == 1), first, first + m, CELL_EDGES, has_exact_cells)
         return Cells.from_dense_table(
             m, len(UNWEIGHTED_SUMS), lambda n, sums: fine_grid.tally_outcomes(*outcome_inputs, n, sums)
         )
-    share_inputs = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, CELL_EDGES, has_exact_cells)
+    share_inputs = (P, as_plain_array(Y.astype(np.float64)), w, first, first + m, CELL_EDGES, has_exact_cells)
     return Cells.from_dense_table(
         m, len(WEIGHTED_SUMS), lambda n, sums: fine_grid.tally_weighted_shares(*share_inputs, n, sums)
     )
 
 
 def _tally_classes(rows: RowBlock, first: int, last: int) -> Cells:
-    P, kernel_settings = rows.P, (first, last, CELL_EDGES, rows.has_exact_cells)
     if not rows.is_unweighted:
-        share_inputs = (
-            P,
-            as_plain_array(outcomes_by_class(rows, first, last)),
-            as_plain_array(rows.weights),
-            *kernel_settings,
-        )
-        return Cells.from_dense_table(
-            last - first, len(WEIGHTED_SUMS), lambda n, sums: fine_grid.tally_weighted_shares(*share_inputs, n, sums)
-        )
+        return cells_of_columns(rows.P, outcomes_by_class(rows, first, last), as_plain_array(rows.weights), first)
     assert rows.y is not None
     if rows.kind == "multilabel":
-        outcome_inputs = (P, as_plain_array(rows.y[:, first:last] == 1), *kernel_settings)
-        return Cells.from_dense_table(
-            last - first, len(UNWEIGHTED_SUMS), lambda n, sums: fine_grid.tally_outcomes(*outcome_inputs, n, sums)
-        )
-    label_inputs = (P, rows.y, *kernel_settings)
+        return cells_of_columns(rows.P, rows.y[:, first:last], None, first)
+    label_inputs = (rows.P, rows.y, first, last, CELL_EDGES, rows.has_exact_cells)
     return Cells.from_dense_table(
         last - first, len(UNWEIGHTED_SUMS), lambda n, sums: fine_grid.tally_labels(*label_inputs, n, sums)
     )

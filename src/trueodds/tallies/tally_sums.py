@@ -15,6 +15,7 @@ import trueodds
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
+from trueodds.data.probabilities import notes_on_rounding
 from trueodds.lenses import classes as lenses
 from trueodds.lenses.base import Lens
 from trueodds.tallies.batch_fingerprints import BatchFingerprints
@@ -56,20 +57,7 @@ class SpecialRowCounts:
 
     def notes(self) -> tuple[Note, ...]:
         """Notes on probabilities above 1 and on sums other than 1, which are kept as given."""
-        notes = []
-        if self.above:
-            subject = "value is" if self.above == 1 else "values are"
-            text = (
-                f"{self.above:,} {subject} above 1 by rounding (at most {self.excess:.1e}); kept as given, binned as 1."
-            )
-            notes.append(Note("TN102", text))
-        if self.inexact_sums:
-            subject = "row has a sum that deviates" if self.inexact_sums == 1 else "rows have sums that deviate"
-            text = (
-                f"{self.inexact_sums:,} {subject} from 1 by up to {self.worst_sum:.1e}; the values are used as given."
-            )
-            notes.append(Note("TN101", text))
-        return tuple(notes)
+        return tuple(notes_on_rounding(self.above, self.excess, self.inexact_sums, self.worst_sum))
 
 
 def integer_fields(record_type: type[Any]) -> frozenset[str]:

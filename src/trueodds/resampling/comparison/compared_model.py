@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from trueodds.resampling.estimate import (
     estimate_score_from_tally,
 )
 from trueodds.resampling.intervals import folded_normal, squared_error
-from trueodds.resampling.intervals.closed_form import normal_interval, wilson_shift
+from trueodds.resampling.intervals.closed_form import wilson_shift
 from trueodds.resampling.intervals.difference import ErrorWithInterval
 from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
@@ -48,8 +49,8 @@ from trueodds.resampling.tally_estimand import (
     has_score_sums,
     reason_without_cell_interval,
     tally_estimand,
+    tally_noise_floor_draws,
     tally_notes,
-    tally_null_draws,
 )
 from trueodds.tallies.tally import Tally
 
@@ -209,7 +210,7 @@ class ComparedModel:
         debiased_square, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
         rng = np.random.default_rng(self.key)
         square_draws = squared_error_draws(
-            self.preds, view, cell_statistic.index, cell_statistic.size, self.interval_spec.resamples, rng
+            view, cell_statistic.index, cell_statistic.size, self.interval_spec.resamples, rng
         )
         return debiased_square, self.reported_value**2, square_draws
 
@@ -223,13 +224,7 @@ class ComparedModel:
     def null_draws(self) -> list[Array | None]:
         """Null draws of the estimand first, and of the one whose interval is reported last; they can be the same."""
         rng = np.random.default_rng([*self.key, 2**20])
-        return list(noise_floor_draws(self.preds, self._drawn_estimands, rng))
-
-    @property
-    def _drawn_estimands(self) -> list[Estimand]:
-        if self.reported_estimand is self.estimand:
-            return [self.estimand]
-        return [self.estimand, self.reported_estimand]
+        return list(noise_floor_draws(self.preds, self.estimand.drawn_estimands, rng))
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """Interval of this model at a level, or the reason why there is none."""
@@ -268,7 +263,6 @@ class ComparedModel:
         estimand, null_draws = self.reported_estimand, self.null_draws[-1]
         assert null_draws is not None
         assert self.draws is not None
-        preds = self.preds if hasattr(self, "preds") else None  # a tally has none
         sd, clusters = float(self.draws.std(ddof=1)), self.clusters
         n = effective_n(estimand.views[0]) if clusters is None else clusters.effective_rows
         null_mean = float(estimand.combine_views(null_draws).mean())
@@ -276,7 +270,7 @@ class ComparedModel:
         return folded_normal.GapError(
             value=self.reported_value,
             sd=sd,
-            bias=folded_normal.bias_bounds(folded_normal.cell_gaps(estimand, preds), null_mean, resampled_bias),
+            bias=folded_normal.bias_bounds(folded_normal.cell_gaps(estimand, self.preds), null_mean, resampled_bias),
             wilson_shift=wilson_shift(sd, n, folded_normal.max_influence(estimand)),
             clusters=clusters,
         )
@@ -313,6 +307,7 @@ def jackknife_variance(jackknife_values: Array) -> float:
 class ComparedTallyScore(ComparedModel):
     """One model of a comparison by a proper score, whose mean and standard error are stored in the tally."""
 
+    preds: Any = None
     is_squared = False
     is_mean = True
     draws = None
@@ -335,12 +330,13 @@ class ComparedTallyScore(ComparedModel):
     def interval(self, level: float) -> tuple[Interval | None, str]:
         if self.method is None:
             return None, explain_value_without_interval(self.value, self._score)
-        return normal_interval(self.value, self._standard_error, level), ""
+        return Interval.from_standard_error(self.value, self._standard_error, level), ""
 
 
 class ComparedTally(ComparedModel):
     """One model of a comparison by any other error, on the cells of a tally, which are resampled instead of rows."""
 
+    preds: Any = None
     is_squared = False
     is_mean = False
     row_draws = None
@@ -368,23 +364,13 @@ class ComparedTally(ComparedModel):
 
     @cached_property
     def null_draws(self) -> list[Array | None]:
-        if isinstance(self.estimand.estimator, ProperScore) or self.estimand.estimator.has_fixed_expectation:
-            return [None]
         rng = np.random.default_rng([*self.key, 2**20])
-        return [tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in self._drawn_estimands]
+        return tally_noise_floor_draws(self.tally, self.estimand.drawn_estimands, DEFAULT_REDRAWS, rng)
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         if self.no_interval_reason:
             return None, self.no_interval_reason
-        return estimate_interval(
-            None,
-            self.reported_estimand,
-            self.method,
-            replace(self.interval_spec, level=level),
-            self.resampled if self.method in RESAMPLING_METHODS else None,
-            self.null_draws[-1],
-            np.random.default_rng(self.key),
-        )
+        return super().interval(level)
 
     @cached_property
     def estimate(self) -> Estimate:

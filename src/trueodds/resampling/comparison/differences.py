@@ -18,7 +18,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.lenses.ranked import has_wrong_prediction
 from trueodds.resampling.comparison.compared_model import ComparedModel, jackknife_variance
 from trueodds.resampling.estimate import extend_interval
-from trueodds.resampling.intervals import closed_form, folded_normal
+from trueodds.resampling.intervals import folded_normal
 from trueodds.resampling.intervals.difference import (
     ErrorWithInterval,
     debiased_difference_interval,
@@ -105,7 +105,10 @@ class ErrorDifference:
             return None
         if self.method == "welch":
             error, degrees = self.standard_error
-            return closed_form.welch_interval(self.value, error, degrees, level) if error > 0 else None
+            if error == 0:
+                return None
+            # It excludes 0 exactly if the two-sided p-value of Welch's t-test is below 1 − level. Source: Welch (1947).
+            return replace(Interval.from_standard_error(self.value, error, level, degrees), method="welch")
         if self.method == "wald":
             return self._wald_interval(level)
         if self.draws is None:
@@ -246,7 +249,7 @@ class ErrorDifference:
         conservative; the number is infinite. If they contradict it, the sample may by chance contain too few of them.
         The number is 0 if neither model made an error, so that none of the values of errors are known.
         """
-        if not self.is_difference_of_means or not self._has_rows:
+        if not self.is_difference_of_means or self.a.preds is None or self.b.preds is None:  # None of a tally
             return np.inf
         if not any(has_wrong_prediction(side.preds) for side in (self.a, self.b)):
             return 0.0
@@ -254,10 +257,6 @@ class ErrorDifference:
         if variance == 0 or third_moment * self.value >= 0:
             return np.inf
         return float(variance**3 / third_moment**2)
-
-    @property
-    def _has_rows(self) -> bool:
-        return all(hasattr(side, "preds") for side in (self.a, self.b))
 
     @cached_property
     def _jackknife_moments(self) -> tuple[float, float]:
@@ -388,8 +387,7 @@ class ReflectedModel(ComparedModel):
     def __init__(self, model: ComparedModel, target: float):
         self.model, self.target = model, target
         self.name, self.key, self.interval_spec, self.method = model.name, model.key, model.interval_spec, model.method
-        if hasattr(model, "preds"):  # a tally has none
-            self.preds = model.preds
+        self.preds = model.preds
         self.n_rows, self.n_units, self.resampled = model.n_rows, model.n_units, model.resampled
         self.has_constant_outcomes = model.has_constant_outcomes
         self.value = 2 * target - model.value

@@ -10,6 +10,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
+from trueodds.data.prediction_arrays import replace_arrays
 from trueodds.data.predictions import Predictions
 
 PAIRING_REMEDY = (
@@ -169,9 +170,7 @@ def _with_equal_clusters(preds: Predictions, first: Predictions) -> Predictions:
     are_equal = np.array_equal(_number_clusters(preds), _number_clusters(first))
     if preds is first or not are_equal or _arrays_equal(preds.cluster, first.cluster):
         return preds
-    renumbered = preds[:]
-    object.__setattr__(renumbered, "cluster", first.cluster)
-    return renumbered
+    return replace_arrays(preds, cluster=first.cluster)
 
 
 def _number_clusters(preds: Predictions) -> Array:

@@ -1,33 +1,13 @@
-"""Intervals in closed form: normal, t, Welch, Wilson, Clopper-Pearson, and the asymmetry of Wilson's interval."""
+"""Limits of a rate in closed form, of Wilson and of Clopper and Pearson, and the asymmetry of Wilson's interval."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from scipy.special import betaincinv
 
-from trueodds.core.results import Interval
 from trueodds.core.typing import Array
-
-
-def normal_interval(value: float, se: float, level: float) -> Interval:
-    """Interval `value` ± z · `se` with the normal quantile z."""
-    return Interval.from_standard_error(value, se, level)
-
-
-def t_interval(value: float, se: float, degrees: float, level: float) -> Interval:
-    """Interval `value` ± t · `se` with the quantile t of Student's distribution with `degrees` degrees of freedom."""
-    return Interval.from_standard_error(value, se, level, degrees)
-
-
-def welch_interval(value: float, se: float, degrees: float, level: float) -> Interval:
-    """t interval of a difference `value` with Welch's `degrees` of freedom.
-
-    It excludes 0 exactly if the two-sided p-value of Welch's t-test is below 1 − level. Source: Welch (1947).
-    """
-    return replace(t_interval(value, se, degrees, level), method="welch")
 
 
 def wilson_shift(sd: float, n: float, max_influence: float) -> float:

@@ -34,7 +34,6 @@ from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, BootstrapResult
 from trueodds.resampling.draws import can_resample_groups
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import residual_norm, squared_error
-from trueodds.resampling.intervals.closed_form import normal_interval
 from trueodds.resampling.intervals.folded_normal import (
     bias_bounds,
     cell_gaps,
@@ -247,7 +246,7 @@ def _normal_interval_of_mean_gap(view: View, value: float, level: float) -> Inte
     """Normal interval of the mean gap of independent rows, whose estimate is `value`."""
     gap = view.y - view.p
     squares = view.sums("wwr") - view.sums("ww") * (2 * gap * value - value**2)  # Σw²(u − mean)² of the residuals u
-    return normal_interval(value, float(np.sqrt(max(squares.sum(), 0.0))) / view.total, level)
+    return Interval.from_standard_error(value, float(np.sqrt(max(squares.sum(), 0.0))) / view.total, level)
 
 
 def has_constant_outcomes(estimand: Estimand, method: str | None) -> bool:
@@ -345,12 +344,9 @@ def _sun_interval(data: _IntervalData) -> Interval:
 def _debiased_squares_interval(data: _IntervalData) -> Interval:
     """Interval of a root mean square from resamples of its unbiased square."""
     assert data.estimand.cell_statistics is not None
-    assert data.preds is not None
     view, cell_statistic = data.estimand.views[0], data.estimand.cell_statistics[0]
     debiased_square, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
-    draws = squared_error_draws(
-        data.preds, view, cell_statistic.index, cell_statistic.size, data.spec.resamples, data.rng
-    )
+    draws = squared_error_draws(view, cell_statistic.index, cell_statistic.size, data.spec.resamples, data.rng)
     plug_in_square = float(data.estimand.values[0]) ** 2
     return squared_error.root_interval(
         squared_error.debiased_interval(debiased_square, plug_in_square, draws, data.level)

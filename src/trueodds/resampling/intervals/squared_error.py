@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
-from trueodds.data.predictions import Predictions
 from trueodds.estimators.debiased import mean_square
 from trueodds.kernels.bootstrap import CellSums
 from trueodds.lenses.effective_sample_size import effective_n
@@ -87,17 +85,8 @@ def root_interval(interval: Interval) -> Interval:
     return Interval(low, high, interval.level, interval.method)
 
 
-def squared_error_draws(
-    preds: Predictions, view: View, index: Array, size: int, resamples: int, rng: np.random.Generator
-) -> Array:
+def squared_error_draws(view: View, index: Array, size: int, resamples: int, rng: np.random.Generator) -> Array:
     """Return the debiased squared error of each row resample, (resamples,), on `size` bins, for its interval."""
-    if preds.cluster is not None:
-        raise InputError(
-            "TO205",
-            "The debiased interval assumes independent rows, and these rows are clustered.",
-            "⟨interval='debiased'⟩",
-            "Use ⟨interval='auto'⟩, which resamples whole clusters.",
-        )
     residuals = view.w * (view.y - view.p)
     # `CellSums` adds up three values per row and accumulator. T needs four sums by bin, so every row adds to two
     # accumulators: the first with w, the residual and its square, the second with w² as its second value.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from trueodds.core.results import Interval
-from trueodds.resampling.intervals.closed_form import t_interval
 
 LEVEL = 0.95
 
@@ -23,7 +22,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, Interval | None]:
     mean = float(x.mean())
     if len(x) < 2:
         return mean, None
-    return mean, t_interval(mean, float(x.std(ddof=1)) / len(x) ** 0.5, len(x) - 1, LEVEL)
+    return mean, Interval.from_standard_error(mean, float(x.std(ddof=1)) / len(x) ** 0.5, LEVEL, len(x) - 1)
 
 
 def interval_sign(interval: Interval | None) -> int:

@@ -17,7 +17,7 @@ from tests.reports.example import example, typed
 from trueodds import Predictions, audit
 from trueodds.cli import gate as gate_syntax
 from trueodds.cli import gate_values
-from trueodds.cli.audit_gates import AUDITED_ESTIMATORS
+from trueodds.cli.audit import AUDITED_ESTIMATORS
 from trueodds.cli.gate import AUDIT_SCOPE, Gate, Scope
 from trueodds.cli.gate_values import GatedAudit, GatedResult, evaluate_gate
 from trueodds.core.errors import InputError

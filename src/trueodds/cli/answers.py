@@ -42,8 +42,10 @@ def _record_options() -> list[tuple[str, dict[str, Any]]]:
     others = dict(record_options.RECORD_OPTIONS)
     return [
         *((option, others.pop(option)) for option in ("--logprobs", "--samples")),
-        ("--confidence", {"metavar": "F", "help": "Field of the stated confidence, with --correct."}),
-        ("--correct", {"metavar": "F", "help": "Field that says whether the answer (or each sample) was correct."}),
+        record_options.make_option("--confidence", "F", "Field of the stated confidence, with --correct."),
+        record_options.make_option(
+            "--correct", "F", "Field that says whether the answer (or each sample) was correct."
+        ),
         *others.items(),
         *TEXT_FILE_OPTIONS,
     ]
@@ -79,10 +81,7 @@ def _record_options() -> list[tuple[str, dict[str, Any]]]:
 @JSON
 @FAIL_ON
 @click.option("--seed", "rng", **SEED_SETTINGS)
-@click.pass_context
 def answers(
-    ctx: click.Context,
-    /,
     files: tuple[str, ...],
     out: str | None,
     curve: str | None,
@@ -151,7 +150,7 @@ def answers(
         for note in (note for note in notes if note not in first_notes):
             output.print_text(f"  {note_line(note)}")
     gated_result = gate_values.GatedResult(gate.ANSWERS_SCOPE, report | {"measures": measures})
-    gate_values.evaluate_gates(ctx, gates, gated_result, notes)
+    gate_values.evaluate_gates(gates, gated_result, notes)
 
 
 def _measure_answers(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:

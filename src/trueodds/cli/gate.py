@@ -100,6 +100,12 @@ THRESHOLD_SCOPE = Scope(
 )
 
 
+EXPECT_SCOPE = Scope(
+    "expect",
+    # The expected value, and the share of draws in which it is undefined.
+    numbers={"value": with_ends("value", "interval"), "undefined": {"value": "undefined"}},
+    example="'value<0.8' or 'value.low<0.8'",
+)
 JUDGE_SCOPE = Scope("judge", numbers={"value": with_ends("value", "interval")}, example="'value.low<0.9'")
 
 
@@ -117,12 +123,6 @@ def test_scope(margin: Any) -> Scope:
     words = ("reject",) if margin is None else ("reject", "beyond", "undecided")
     numbers = {name: {"value": name} for name in ("pvalue", "statistic", "effect")}
     return Scope("test", words, numbers=numbers, paths={"min_pvalue": "min_pvalue"}, example="reject or 'pvalue<=0.01'")
-
-
-def expect_scope() -> Scope:
-    """Return the scope of `trueodds expect`: the expected value, and the share of draws in which it is undefined."""
-    numbers = {"value": with_ends("value", "interval"), "undefined": {"value": "undefined"}}
-    return Scope("expect", numbers=numbers, example="'value<0.8' or 'value.low<0.8'")
 
 
 def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:

@@ -250,8 +250,19 @@ def number_of_estimate(gate: Gate, estimate: Any) -> tuple[float | None, str]:
     raise gate.not_evaluable_error(f"{estimate.estimator} through the lens {estimate.lens}", lens_suggestion)
 
 
+def report_and_evaluate(
+    result: GatedResult,
+    json_path: str | None,
+    gates: Sequence[Gate],
+    note_on_bound: Callable[[Gate], Note | None] | None = None,
+) -> None:
+    """Print the result of a command with its notes, or write its JSON, and then evaluate the gates."""
+    gated: Any = result.result
+    output.print_result(gated.describe(), gated.notes, gated.to_dict(), json_path)
+    evaluate_gates(gates, result, gated.notes, note_on_bound)
+
+
 def evaluate_gates(
-    ctx: click.Context,
     gates: Sequence[Gate],
     result: GatedResult,
     notes: Iterable[Note],
@@ -283,7 +294,7 @@ def evaluate_gates(
     if errors:
         raise errors[0]
     if failed:
-        ctx.exit(GATE_FAILED)
+        click.get_current_context().exit(GATE_FAILED)
 
 
 def evaluate_gate(gate: Gate, result: GatedResult) -> tuple[bool, str]:

@@ -54,10 +54,7 @@ def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings:
 @JSON
 @FAIL_ON
 @ACCEPT_UNEXAMINED
-@click.pass_context
 def groups(
-    ctx: click.Context,
-    /,
     files: tuple[str, ...],
     estimator: str,
     json_path: str | None,
@@ -88,7 +85,6 @@ def groups(
     text = group_results.describe().replace("in `.gaps` and in the JSON", "with --json")
     output.print_result(text, group_results.notes, group_results.to_dict(), json_path)
     gate_values.evaluate_gates(
-        ctx,
         gates,
         gate_values.GatedGroups(scope, group_results, accepts_unexamined=accept_unexamined),
         group_results.notes,

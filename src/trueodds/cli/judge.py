@@ -38,10 +38,7 @@ if TYPE_CHECKING:
 @add_options(TEXT_FILE_OPTIONS)
 @JSON
 @FAIL_ON
-@click.pass_context
 def judge(
-    ctx: click.Context,
-    /,
     files: tuple[str, ...],
     score: str,
     label: str | None,
@@ -94,7 +91,7 @@ def judge(
         text += f"\n{needed:,} labels needed for ± {half_width:g}"
         report |= {"labels_needed": needed}
     output.print_result(text, result.notes, report, json_path)
-    gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(gate.JUDGE_SCOPE, result), result.notes)
+    gate_values.evaluate_gates(gates, gate_values.GatedResult(gate.JUDGE_SCOPE, result), result.notes)
 
 
 def _read(

@@ -22,10 +22,7 @@ from trueodds.core.progress import ProgressBar
 @COST
 @JSON
 @FAIL_ON
-@click.pass_context
 def measure(
-    ctx: click.Context,
-    /,
     files: tuple[str, ...],
     estimator: str,
     cost_path: str | None,
@@ -54,12 +51,10 @@ def measure(
 
             data = resolve_data(data, *reading)
         estimate = to.measure(data, estimator, **params, **method_settings)
-    output.print_result(estimate.describe(), estimate.notes, estimate.to_dict(), json_path)
-    gate_values.evaluate_gates(
-        ctx,
-        gates,
+    gate_values.report_and_evaluate(
         gate_values.GatedResult(scope, estimate),
-        estimate.notes,
+        json_path,
+        gates,
         lambda condition: gate_values.note_in_rows(condition, data, estimate.lens, method_settings.get("region")),
     )
 
@@ -72,10 +67,7 @@ def measure(
 @COST
 @JSON
 @FAIL_ON
-@click.pass_context
 def test(
-    ctx: click.Context,
-    /,
     files: tuple[str, ...],
     cost_path: str | None,
     json_path: str | None,
@@ -103,8 +95,7 @@ def test(
         data, costs = read_costs(open_data(files, columns), cost_path, *reading, takes_actions=takes_actions)
         method_settings |= costs
         verdict = to.test(data, name, progress=progress, **params, **method_settings)
-    output.print_result(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)
-    gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(scope, verdict), verdict.notes)
+    gate_values.report_and_evaluate(gate_values.GatedResult(scope, verdict), json_path, gates)
 
 
 @click.command(
@@ -114,10 +105,7 @@ def test(
 @COST
 @JSON
 @FAIL_ON
-@click.pass_context
 def expect(
-    ctx: click.Context,
-    /,
     files: tuple[str, ...],
     cost_path: str | None,
     calibrator: str | None,
@@ -128,15 +116,14 @@ def expect(
     """Estimate the performance that predictions will have if their probabilities are calibrated; no label is needed."""
     columns = pop_columns(params, needs_outcome=False)
     output.check_outputs(files, json=json_path)
-    gates = gate.parse_gates(fail_on, gate.expect_scope())
+    gates = gate.parse_gates(fail_on, gate.EXPECT_SCOPE)
     import trueodds as to
 
     fitted = None if calibrator is None else to.load(calibrator)
     data = open_data(files, columns, needs_label=False)
     data, costs = read_costs(data, cost_path, None, None, takes_actions=False)
     result = to.expect(data, calibrator=fitted, **costs, **params)
-    output.print_result(result.describe(), result.notes, result.to_dict(), json_path)
-    gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(gate.expect_scope(), result), result.notes)
+    gate_values.report_and_evaluate(gate_values.GatedResult(gate.EXPECT_SCOPE, result), json_path, gates)
 
 
 @click.command(
@@ -145,10 +132,7 @@ def expect(
 @data_options()
 @JSON
 @FAIL_ON
-@click.pass_context
 def threshold(
-    ctx: click.Context,
-    /,
     files: tuple[str, ...],
     json_path: str | None,
     fail_on: tuple[str, ...],
@@ -165,8 +149,7 @@ def threshold(
 
     with record_options.name_question_in_errors(columns, costs=False):
         result = to.threshold(open_data(files, columns), **params)
-    output.print_result(result.describe(), result.notes, result.to_dict(), json_path)
-    gate_values.evaluate_gates(ctx, gates, gate_values.GatedResult(gate.THRESHOLD_SCOPE, result), result.notes)
+    gate_values.report_and_evaluate(gate_values.GatedResult(gate.THRESHOLD_SCOPE, result), json_path, gates)
 
 
 @click.command(

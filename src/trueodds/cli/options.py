@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from trueodds.cli import record_options
+from trueodds.cli.record_options import make_option
 from trueodds.core.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -34,74 +35,49 @@ JSON = click.option("--json", "json_path", metavar="F|-", help="Write the result
 
 # Options as pairs of a name and settings of `click.option`, in the order of the help.
 ENGINE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    (
+    make_option(
         "--engine",
-        {
-            "metavar": "NAME",
-            "type": click.Choice(["arrow", "dask", "spark"]),
-            "help": "What reads the files: arrow (this process), dask or spark.",
-        },
+        "NAME",
+        "What reads the files: arrow (this process), dask or spark.",
+        type=click.Choice(["arrow", "dask", "spark"]),
     ),
-    (
-        "--scheduler",
-        {"metavar": "ADDRESS", "help": "Address of a Dask cluster, with --engine dask. [default: local threads]"},
-    ),
-    ("--master", {"metavar": "URL", "help": "Spark master, with --engine spark, such as local[4]."}),
-    (
-        "--row-id",
-        {
-            "metavar": "C",
-            "help": "Column with a unique id: compare pairs rows by it, and samples do not depend on the files.",
-        },
+    make_option("--scheduler", "ADDRESS", "Address of a Dask cluster, with --engine dask. [default: local threads]"),
+    make_option("--master", "URL", "Spark master, with --engine spark, such as local[4]."),
+    make_option(
+        "--row-id", "C", "Column with a unique id: compare pairs rows by it, and samples do not depend on the files."
     ),
 )
 TEXT_FILE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    (
-        "--separator",
-        {"metavar": "';'", "help": "Character between the columns of a text file. [default: the only possible one]"},
-    ),
-    ("--decimal", {"metavar": ",", "help": "Decimal mark of the numbers in a text file, . or ,."}),
+    make_option("--separator", "';'", "Character between the columns of a text file. [default: the only possible one]"),
+    make_option("--decimal", ",", "Decimal mark of the numbers in a text file, . or ,."),
 )
 READS_PROBS = "\0"  # the value of --logits without a value, which no column has as its name
 COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--label", {"metavar": "C", "help": "Column of the true class. [default: label]"}),
-    (
-        "--probs",
-        {"metavar": "'p_*'", "help": "Columns of the probabilities: a pattern, or names a,b,c. [default: p_*]"},
-    ),
-    (
+    make_option("--label", "C", "Column of the true class. [default: label]"),
+    make_option("--probs", "'p_*'", "Columns of the probabilities: a pattern, or names a,b,c. [default: p_*]"),
+    make_option(
         "--logits",
-        {
-            "metavar": "'z_*'",
-            "is_flag": False,
-            "flag_value": READS_PROBS,  # without a value, as in `audit x.npz --logits`
-            "help": "Columns of logits or log-probabilities; replaces --probs. Without a value: those of --probs, or"
-            " the array of an npz file that fits.",
-        },
+        "'z_*'",
+        "Columns of logits or log-probabilities; replaces --probs. Without a value: those of --probs, or"
+        " the array of an npz file that fits.",
+        is_flag=False,
+        flag_value=READS_PROBS,
     ),
-    (
-        "--confidence",
-        {"metavar": "C", "help": "Column of the confidence in the chosen answer, with --correct or --predicted."},
-    ),
-    ("--correct", {"metavar": "C", "help": "Column that says whether the chosen answer was correct."}),
-    (
+    make_option("--confidence", "C", "Column of the confidence in the chosen answer, with --correct or --predicted."),
+    make_option("--correct", "C", "Column that says whether the chosen answer was correct."),
+    make_option(
         "--predicted",
-        {
-            "metavar": "C",
-            "help": "Column of the predicted class; replaces --correct. An answer is correct if it equals --label.",
-        },
+        "C",
+        "Column of the predicted class; replaces --correct. An answer is correct if it equals --label.",
     ),
-    ("--votes", {"metavar": "'v_*'", "help": "Columns of the number of votes for each class."}),
-    ("--multilabel", {"metavar": "'y_*'", "help": "Columns of independent labels, 0 or 1; empty if unknown."}),
-    ("--missing", {"type": float, "metavar": "X", "help": "Value of an unknown label, with --multilabel, such as -1."}),
-    ("--weight", {"metavar": "C", "help": "Column of the weights."}),
-    ("--group", {"metavar": "C", "multiple": True, "help": "Column of subgroups; may be repeated."}),
-    ("--cluster", {"metavar": "C", "help": "Column of clusters of dependent rows, such as the patient."}),
-    ("--classes", {"metavar": "A,B,C", "help": "Names of the classes in the order of the columns."}),
-    (
-        "--sum-tolerance",
-        {"type": float, "metavar": "X", "help": "Largest deviation of the sum of a row from 1 (rounded tables)."},
-    ),
+    make_option("--votes", "'v_*'", "Columns of the number of votes for each class."),
+    make_option("--multilabel", "'y_*'", "Columns of independent labels, 0 or 1; empty if unknown."),
+    make_option("--missing", "X", "Value of an unknown label, with --multilabel, such as -1.", type=float),
+    make_option("--weight", "C", "Column of the weights."),
+    make_option("--group", "C", "Column of subgroups; may be repeated.", multiple=True),
+    make_option("--cluster", "C", "Column of clusters of dependent rows, such as the patient."),
+    make_option("--classes", "A,B,C", "Names of the classes in the order of the columns."),
+    make_option("--sum-tolerance", "X", "Largest deviation of the sum of a row from 1 (rounded tables).", type=float),
     *record_options.RECORD_OPTIONS,
     *TEXT_FILE_OPTIONS,
     *ENGINE_OPTIONS,

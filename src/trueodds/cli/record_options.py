@@ -8,32 +8,28 @@ from typing import Any
 
 from trueodds.core.errors import InputError, spell
 
+
+def make_option(name: str, metavar: str, text: str, **settings: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name of an option and its settings for `click.option`, among them its text in the help."""
+    return name, {"metavar": metavar, "help": text, **settings}
+
+
 RECORD_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--percent", {"is_flag": True, "metavar": "", "help": "Confidences are percentages (70 means 70 %)."}),
-    ("--logprobs", {"metavar": "F", "help": "Field of the log-probabilities of the options, in records of answers."}),
-    (
-        "--samples",
-        {"metavar": "F", "help": "Field of several answers to one question, or of one answer with --question."},
-    ),
-    (
-        "--answer",
-        {"metavar": "F", "help": "Field of the correct answer, with --logprobs or --samples. [default: label]"},
-    ),
-    ("--choices", {"metavar": "F", "help": "Field of the names of the options, if --answer is one of them."}),
-    (
+    make_option("--percent", "", "Confidences are percentages (70 means 70 %).", is_flag=True),
+    make_option("--logprobs", "F", "Field of the log-probabilities of the options, in records of answers."),
+    make_option("--samples", "F", "Field of several answers to one question, or of one answer with --question."),
+    make_option("--answer", "F", "Field of the correct answer, with --logprobs or --samples. [default: label]"),
+    make_option("--choices", "F", "Field of the names of the options, if --answer is one of them."),
+    make_option(
         "--question",
-        {
-            "metavar": "F",
-            "help": "Field (or a,b) that identifies the question; its rows form a cluster, and compare pairs by it.",
-        },
+        "F",
+        "Field (or a,b) that identifies the question; its rows form a cluster, and compare pairs by it.",
     ),
-    (
+    make_option(
         "--abstained",
-        {
-            "metavar": "F",
-            "help": "Field (or a,b) that is yes where no answer was given; or the confidence field itself, if it is"
-            " empty in that case.",
-        },
+        "F",
+        "Field (or a,b) that is yes where no answer was given; or the confidence field itself, if it is"
+        " empty in that case.",
     ),
 )
 CONFIDENCE_KEYWORDS = ("logprobs", "confidence", "samples")

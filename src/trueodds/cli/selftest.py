@@ -18,8 +18,7 @@ from trueodds.core.progress import ProgressBar
 @click.command(short_help="Check this installation.")
 @data_options(needs_files=False)
 @click.option("--out", metavar="DIR", help="Folder for the record: selftest.html and selftest.json.")
-@click.pass_context
-def selftest(ctx: click.Context, /, files: tuple[str, ...], out: str | None, **params: Any) -> None:
+def selftest(files: tuple[str, ...], out: str | None, **params: Any) -> None:
     """Check this installation: its files, reference numbers of independent programs, levels, coverage, and laws.
 
     If a FILE of predictions is given, the laws (order, weights, merging, names) are also checked on its first 20,000
@@ -46,7 +45,7 @@ def selftest(ctx: click.Context, /, files: tuple[str, ...], out: str | None, **p
         output.print_written(str(paths[0]))
         output.save_text(str(paths[1]), output.format_json(report.to_dict()))
     if not report.passed:
-        ctx.exit(GATE_FAILED)
+        click.get_current_context().exit(GATE_FAILED)
 
 
 def _prepare_folder(files: tuple[str, ...], out: str | None) -> tuple[Path, Path] | None:

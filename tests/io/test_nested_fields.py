@@ -17,7 +17,7 @@ from pyarrow import feather, parquet
 
 from tests.io.test_columns import refusal
 from trueodds import measure, read
-from trueodds.io.recalibrated_files import rewrite
+from trueodds.io.recalibrated_files import recalibrate_stated, rewrite
 from trueodds.io.source import Source
 
 NAMES = ("cat", "ant", "dog")
@@ -271,3 +271,10 @@ def test_a_measure_of_fields_is_that_of_the_columns(tmp_path: Path) -> None:
     assert float(measure(source, "brier", interval=None)) == pytest.approx(expected, rel=1e-12)
     tallied = measure(source, "brier", interval=None, mode="tally")
     assert float(tallied) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_field_that_was_read_is_replaced_where_a_shorter_path_exists_too(tmp_path: Path) -> None:
+    record = {"out": {"top": 1}, "out.top": {"score": 0.5}}
+    recalibrate_stated([record], lambda p: p / 2, str(tmp_path / "new.jsonl"), confidence="out.top.score")
+    written = json.loads((tmp_path / "new.jsonl").read_text(encoding="utf-8"))
+    assert written == {"out": {"top": 1}, "out.top": {"score": 0.25}}

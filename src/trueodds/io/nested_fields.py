@@ -37,7 +37,7 @@ def split_path(name: str, columns: Collection[str]) -> tuple[str, str]:
     (('a.b', 'c'), ('a.b', ''), ('x.y', ''))
     """
     if name not in columns:
-        for first, rest in _splits(name):
+        for first, rest in path_splits(name):
             if first in columns:
                 return first, rest
     return name, ""
@@ -56,7 +56,7 @@ def paths_by_column(names: Iterable[str], columns: Collection[str]) -> dict[str,
     return paths
 
 
-def _splits(path: str) -> Iterator[tuple[str, str]]:
+def path_splits(path: str) -> Iterator[tuple[str, str]]:
     """Yield the parts of a path before and after each dot, the longest first part first."""
     for position in reversed([i for i, letter in enumerate(path) if letter == "."]):
         yield path[:position], path[position + 1 :]
@@ -104,7 +104,7 @@ def find_field(cell: Any, path: str, class_scores: ClassScores | None = None) ->
     if (score := class_scores.find(original, path)) is not NO_FIELD:
         return score
     if isinstance(cell, Mapping):
-        for first, rest in _splits(path):
+        for first, rest in path_splits(path):
             if first in cell and (value := find_field(cell[first], rest, class_scores)) is not NO_FIELD:
                 return value
         return NO_FIELD

@@ -20,6 +20,7 @@ from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
 from trueodds.io.csv_format import DETECTED, CsvSettings
 from trueodds.io.files import writable_format, write_columns
+from trueodds.io.nested_fields import NO_FIELD, find_field, path_splits
 from trueodds.io.questions import find_abstentions
 from trueodds.io.records import Record, read_records
 from trueodds.io.source import RowProgress, Source
@@ -262,9 +263,9 @@ def _replace_field(fields: Any, name: str, value: Any) -> Any:
     if isinstance(fields, Mapping):
         if name in fields:
             return {**fields, name: value}
-        for position in [i for i, letter in enumerate(name) if letter == "."]:
-            if (outer := name[:position]) in fields:
-                return {**fields, outer: _replace_field(fields[outer], name[position + 1 :], value)}
+        for outer, inner in path_splits(name):
+            if outer in fields and find_field(fields[outer], inner) is not NO_FIELD:
+                return {**fields, outer: _replace_field(fields[outer], inner, value)}
     first, _, rest = name.partition(".")
     items = list(fields)
     items[int(first)] = _replace_field(items[int(first)], rest, value) if rest else value

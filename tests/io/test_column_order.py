@@ -13,7 +13,7 @@ from trueodds import Predictions, compare, fit, measure, read, tally
 from trueodds.calibrators.fitted_calibrator import load
 from trueodds.io.columns import ColumnSelection
 from trueodds.io.frames import open_table
-from trueodds.io.partitioned_source import ReadingSettings, TableHeader
+from trueodds.io.table_source import ReadingSettings, TableHeader
 
 pd = pytest.importorskip("pandas")
 

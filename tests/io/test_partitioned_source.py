@@ -19,12 +19,12 @@ from trueodds.io.partitioned_source import (
     SUMS_PER_TASK,
     PartitionedSource,
     PartitionSum,
-    ReadingSettings,
     TableOpener,
     sum_parts,
 )
 from trueodds.io.source import RowProgress
 from trueodds.io.table import ColumnSource
+from trueodds.io.table_source import ReadingSettings
 from trueodds.tallies.tally import Tally
 
 

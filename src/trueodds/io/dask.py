@@ -17,7 +17,6 @@ from trueodds.io.partitioned_source import (
     SUMS_PER_TASK,
     PartitionedSource,
     PartitionSum,
-    ReadingSettings,
     TableOpener,
     open_file,
     open_frame,
@@ -25,6 +24,7 @@ from trueodds.io.partitioned_source import (
 )
 from trueodds.io.source import RowProgress
 from trueodds.io.table import ColumnSource
+from trueodds.io.table_source import ReadingSettings
 
 
 class DaskSource(PartitionedSource):

@@ -7,17 +7,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.data.weights import ALL_WEIGHTS_ZERO_TEXT
-from trueodds.io.columns import ColumnRoles, ColumnSelection
-from trueodds.io.csv_format import DETECTED, CsvSettings
+from trueodds.io.columns import ColumnRoles
+from trueodds.io.csv_format import CsvSettings
 from trueodds.io.source import RowProgress, Source
-from trueodds.io.table import ROWS_PER_BATCH, ColumnSource
-from trueodds.io.table_source import TableSource, notes_on_reading
+from trueodds.io.table import ColumnSource
+from trueodds.io.table_source import ReadingSettings, TableHeader, TableSource, notes_on_reading
 
 SUMS_PER_TASK = 16  # number of sums added in one task
 CHANGED_ROWS_REMEDY = "Save the rows and read the saved file; if rows were added, create a new source."
@@ -63,55 +63,27 @@ class PartitionSum:
         )
 
 
-class TableHeader(NamedTuple):
-    """The name of a table, and its columns that are read."""
-
-    name: str
-    roles: ColumnRoles
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingSettings:
-    """How the rows of every partition are read; sent to the workers."""
-
-    selection: ColumnSelection  # the columns, as the caller names them
-    classes: Sequence[Any] | None = None
-    sum_tolerance: float | None = None
-    batch_rows: int = ROWS_PER_BATCH
-    missing: float | None = None  # value of an unknown label of a multilabel problem
-    csv_settings: CsvSettings = DETECTED
-    unlabeled: bool = False  # whether rows without a label are read
-    first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
-
-    def make_source(self, tables: Sequence[ColumnSource]) -> TableSource:
-        names = ("classes", "sum_tolerance", "batch_rows", "missing")
-        settings_used = {name: getattr(self, name) for name in names}
-        table_source = TableSource(tables, self.selection, **settings_used)
-        if self.first_table is not None:
-            table_source.use_columns_of(self.first_table.name, self.first_table.roles)
-        return table_source.with_unlabeled() if self.unlabeled else table_source
-
-    def sum_partition(
-        self, step: Callable[..., Any], keyed: bool, number: int, open_tables: TableOpener
-    ) -> PartitionSum:
-        """Sum `step` over a partition; an InputError is in the result, so that the engine does not retry."""
-        result, rows, n_probabilities = None, 0, 0
-        try:
-            tables = open_tables()
-            if all(table.rows == 0 for table in tables):
-                return PartitionSum((number,), 0)
-            source = self.make_source(tables)
-            for step_args in source.batches_with_ids(number) if keyed else ((batch,) for batch in source.batches()):
-                step_result, batch = step(*step_args), step_args[0]
-                result = step_result if result is None else result + step_result
-                rows += batch.n
-                n_probabilities += batch.n * batch.k
-        except InputError as problem:
-            # The partition is empty, or all of its rows have weight 0.
-            if rows == 0 and (problem.code == "TO312" or problem.problem == ALL_WEIGHTS_ZERO_TEXT):
-                return PartitionSum((number,), 0)
-            return PartitionSum((number,), 0, None, problem)
-        return PartitionSum((number,), rows, result, None, n_probabilities)
+def sum_partition(
+    reading: ReadingSettings, step: Callable[..., Any], keyed: bool, number: int, open_tables: TableOpener
+) -> PartitionSum:
+    """Sum `step` over a partition, on its worker; an InputError is in the result, so that the engine does not retry."""
+    result, rows, n_probabilities = None, 0, 0
+    try:
+        tables = open_tables()
+        if all(table.rows == 0 for table in tables):
+            return PartitionSum((number,), 0)
+        source = reading.make_source(tables)
+        for step_args in source.batches_with_ids(number) if keyed else ((batch,) for batch in source.batches()):
+            step_result, batch = step(*step_args), step_args[0]
+            result = step_result if result is None else result + step_result
+            rows += batch.n
+            n_probabilities += batch.n * batch.k
+    except InputError as problem:
+        # The partition is empty, or all of its rows have weight 0.
+        if rows == 0 and (problem.code == "TO312" or problem.problem == ALL_WEIGHTS_ZERO_TEXT):
+            return PartitionSum((number,), 0)
+        return PartitionSum((number,), 0, None, problem)
+    return PartitionSum((number,), rows, result, None, n_probabilities)
 
 
 def sum_parts(parts: Iterable[PartitionSum]) -> PartitionSum:
@@ -168,7 +140,7 @@ class PartitionedSource(Source):
         """Yield the tables of each partition in this process, one partition at a time."""
 
     def reduce(self, step: Callable[..., Any], progress: RowProgress | None = None, *, keyed: bool = False) -> Any:
-        total = self.sum_partitions(partial(self.reading.sum_partition, step, keyed), progress)
+        total = self.sum_partitions(partial(sum_partition, self.reading, step, keyed), progress)
         if total.problem is not None:
             raise total.problem
         if total.partition_numbers != tuple(range(self.partitions)):
@@ -192,12 +164,9 @@ class PartitionedSource(Source):
     def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
         return self._local_source().batches_with_ids()
 
-    def collect(self, progress: RowProgress | None = None) -> Predictions:
-        return self._local_source().collect(progress)
-
-    def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
-        """Return None: rows on workers are collected only by `collect`."""
-        return None
+    def _collect(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
+        """Return None with any limit: rows on workers are collected only by `collect`."""
+        return self._local_source().collect(progress) if limit is None else None
 
     @property
     def n_probabilities(self) -> int | None:

@@ -14,9 +14,9 @@ from trueodds.io import files
 from trueodds.io.columns import ColumnSelection, Names
 from trueodds.io.csv_format import CsvSettings
 from trueodds.io.models import refuse_several_models
-from trueodds.io.partitioned_source import ReadingSettings
 from trueodds.io.source import InMemorySource, Source
 from trueodds.io.table import ROWS_PER_BATCH, ColumnSource
+from trueodds.io.table_source import ReadingSettings
 
 ENGINES = ("arrow", "dask", "spark")
 # Module of `trueodds.io` that reads an object by `open_source(data, reading)`, by the package that defines its type.

@@ -32,13 +32,20 @@ class Source(ABC):
     def batches(self) -> Iterator[Predictions]:
         """Yield the rows in order in validated batches; errors name the file and the row of the file."""
 
-    @abstractmethod
     def collect(self, progress: RowProgress | None = None) -> Predictions:
         """Return all rows, validated together."""
+        preds = self._collect(None, progress)
+        assert preds is not None
+        return preds
 
-    @abstractmethod
     def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
         """Return all rows if they have at most `limit` probabilities, else None; reads little more than the limit."""
+        known = self.n_probabilities
+        return None if known is not None and known > limit else self._collect(limit, progress)
+
+    @abstractmethod
+    def _collect(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
+        """Return all rows, or None as soon as they have more than `limit` probabilities."""
 
     @property
     @abstractmethod
@@ -120,13 +127,10 @@ class InMemorySource(Source):
             yield preds if has_all_rows else preds[current]
             start = stop
 
-    def collect(self, progress: RowProgress | None = None) -> Predictions:
+    def _collect(self, limit: int | None, progress: RowProgress | None) -> Predictions:
         if progress is not None:
             progress(self._preds.n, self._preds.n)
         return self._preds
-
-    def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
-        return self.collect(progress) if self.n_probabilities <= limit else None
 
     @property
     def n_probabilities(self) -> int:

@@ -20,13 +20,13 @@ from trueodds.io.partitioned_source import (
     SUMS_PER_TASK,
     PartitionedSource,
     PartitionSum,
-    ReadingSettings,
     TableOpener,
     open_file,
     sum_parts,
 )
 from trueodds.io.source import RowProgress
 from trueodds.io.table import ColumnBatch, ColumnSource, check_column_names
+from trueodds.io.table_source import ReadingSettings
 
 SUM_SCHEMA = "id long, sum binary"  # of a data frame of pickled sums
 NESTED_TYPES = ("StructType", "ArrayType", "MapType")  # of columns whose cells have fields

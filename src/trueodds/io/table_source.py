@@ -10,7 +10,8 @@ import copy
 import difflib
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,13 +28,9 @@ from trueodds.data.class_names import (
 from trueodds.data.predictions import Predictions
 from trueodds.io.blocks import Block, ColumnConsistency, join_blocks, make_block, row_ids
 from trueodds.io.column_suggestions import suggest_predicted_column
-from trueodds.io.columns import (
-    ColumnRoles,
-    ColumnSelection,
-    numbered_suffixes,
-    without_common_prefix,
-)
+from trueodds.io.columns import ColumnRoles, ColumnSelection, numbered_suffixes, without_common_prefix
 from trueodds.io.conversion import Place, infer_filled_kind
+from trueodds.io.csv_format import DETECTED, CsvSettings
 from trueodds.io.files import copy_notes
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import ROWS_PER_BATCH, ColumnBatch, ColumnSource
@@ -50,22 +47,41 @@ _ABSTENTION_REMEDY = (
 )
 
 
+class TableHeader(NamedTuple):
+    """The name of a table, and its columns that are read."""
+
+    name: str
+    roles: ColumnRoles
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingSettings:
+    """How the rows of every partition are read; sent to the workers."""
+
+    selection: ColumnSelection  # the columns, as the caller names them
+    classes: Sequence[Any] | None = None
+    sum_tolerance: float | None = None
+    batch_rows: int = ROWS_PER_BATCH
+    missing: float | None = None  # value of an unknown label of a multilabel problem
+    csv_settings: CsvSettings = DETECTED
+    unlabeled: bool = False  # whether rows without a label are read
+    first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
+
+    def make_source(self, tables: Sequence[ColumnSource]) -> TableSource:
+        """Return the source of these tables, which are read together."""
+        table_source = TableSource(tables, self)
+        if self.first_table is not None:
+            table_source.use_columns_of(self.first_table.name, self.first_table.roles)
+        return table_source.with_unlabeled() if self.unlabeled else table_source
+
+
 class TableSource(Source):
     """A source of the rows of one table, or of several tables with the same columns."""
 
     roles: ColumnRoles
 
-    def __init__(
-        self,
-        tables: Sequence[ColumnSource],
-        selection: ColumnSelection,
-        *,
-        classes: Sequence[Any] | None = None,
-        sum_tolerance: float | None = None,
-        batch_rows: int = ROWS_PER_BATCH,
-        missing: float | None = None,
-    ) -> None:
-        first_table = tables[0]
+    def __init__(self, tables: Sequence[ColumnSource], reading: ReadingSettings) -> None:
+        first_table, selection = tables[0], reading.selection
         self.tables, self.format = tuple(tables), first_table.format
         self.files = [table.name for table in tables]
         self.roles = selection.resolve(first_table)
@@ -81,10 +97,7 @@ class TableSource(Source):
         if self.rows == 0:
             raise self._empty_error()
         self.notes = (*self.roles.notes, *notes_on_reading(self.tables, self.roles))
-        self._classes = classes
-        self.sum_tolerance = sum_tolerance
-        self._batch_rows = batch_rows
-        self._missing = missing
+        self._reading, self.sum_tolerance = reading, reading.sum_tolerance
         self._unlabeled = False  # whether rows without a label are read
         if self.roles.kind == "multilabel":
             for table in self.tables:
@@ -97,7 +110,7 @@ class TableSource(Source):
     def _categories_in_column_order(self) -> list[Any] | None:
         """Return the categories of the label if there is one per column, and neither `classes` nor numbers in names."""
         suffixes = self.roles.suffixes
-        if self.roles.kind != "classes" or not self.roles.truth or self._classes is not None:
+        if self.roles.kind != "classes" or not self.roles.truth or self._reading.classes is not None:
             return None
         if suffixes is not None and class_numbers(without_common_prefix(suffixes)) is not None:
             return None
@@ -158,24 +171,15 @@ class TableSource(Source):
 
     def reading_settings(self) -> dict[str, Any]:
         """Return the settings of reading and batching: a tally can be resumed only with the same settings."""
-        classes = None if self._classes is None else [str(name) for name in self._classes]
+        classes = None if self._reading.classes is None else [str(name) for name in self._reading.classes]
         return {
             "columns": self.roles.describe(),
             "classes": classes,
             "sum_tolerance": self.sum_tolerance,
             "batch_rows": self.max_batch_rows,
-        } | ({} if self._missing is None else {"missing": self._missing})
+        } | ({} if self._reading.missing is None else {"missing": self._reading.missing})
 
-    def collect(self, progress: RowProgress | None = None) -> Predictions:
-        preds = self._collect_blocks(None, progress)
-        assert preds is not None
-        return preds
-
-    def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
-        known = self.n_probabilities
-        return None if known is not None and known > limit else self._collect_blocks(limit, progress)
-
-    def _collect_blocks(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
+    def _collect(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
         blocks: list[Block] = []
         rows_read = 0
         for block in self.blocks():
@@ -197,8 +201,8 @@ class TableSource(Source):
     @property
     def max_batch_rows(self) -> int:
         if self.rows is None and len(self.roles.probs) == 1:
-            return self._batch_rows  # the length of the lists is unknown before reading
-        return min(self._batch_rows, max(MIN_BATCH_ROWS, MAX_BATCH_PROBABILITIES // self._n_classes))
+            return self._reading.batch_rows  # the length of the lists is unknown before reading
+        return min(self._reading.batch_rows, max(MIN_BATCH_ROWS, MAX_BATCH_PROBABILITIES // self._n_classes))
 
     @property
     def _shares_memory(self) -> bool:
@@ -300,7 +304,7 @@ class TableSource(Source):
             if kind == "confidence":
                 preds = Predictions.from_confidence(block.p, y, **extras)
             elif kind == "multilabel":
-                extras |= {"logits": self.roles.logits, "missing": self._missing}
+                extras |= {"logits": self.roles.logits, "missing": self._reading.missing}
                 preds = Predictions.from_multilabel(y, block.p, classes=classes, **extras)
             elif self.roles.logits:
                 preds = Predictions.from_logits(y, block.p, classes=classes, **extras)
@@ -326,11 +330,11 @@ class TableSource(Source):
         if self._categories is not None:
             return self._categories
         if suffixes is None:
-            return self._classes
-        if self._classes is not None:
-            if not refuse_other_order(self._classes, self.roles):
+            return self._reading.classes
+        if self._reading.classes is not None:
+            if not refuse_other_order(self._reading.classes, self.roles):
                 self._check_order_is_known()
-            return self._classes
+            return self._reading.classes
         labels = block.present_labels
         if labels is not None and labels.dtype.kind == "U":
             if self._names_of_labels is None:

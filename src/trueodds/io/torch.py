@@ -128,14 +128,6 @@ class TensorSource(Source):
                 fix = problem.fix + " If these are inputs of a model, pass model= to read_batches."
                 raise InputError(problem.code, problem.problem, problem.got, fix) from None
 
-    def collect(self, progress: RowProgress | None = None) -> Predictions:
-        preds = self._collect(None, progress)
-        assert preds is not None
-        return preds
-
-    def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
-        return self._collect(limit, progress)
-
     def _collect(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
         parts: list[Predictions] = []
         n_rows = 0

@@ -12,7 +12,6 @@ import trueodds as to
 from trueodds.core.typing import Array
 from trueodds.resampling.few_labels.judged_rows import SampledRows
 from trueodds.resampling.few_labels.powered_mean import (
-    mean_of_labels,
     prediction_powered,
     recalibrate_judge,
     rogan_gladen,
@@ -189,7 +188,8 @@ def test_one_cluster_per_row_changes_nothing_but_the_folds() -> None:
     plain, same = (prediction_powered(label[:40], score, each) for each in (rows, clustered))
     assert plain.se == pytest.approx(same.se)
     assert (plain.n_effective, plain.degrees) == (same.n_effective, same.degrees)
-    assert mean_of_labels(label[:40], rows).value == mean_of_labels(label[:40], clustered).value
+    alone, same = (prediction_powered(label[:40], None, each) for each in (rows, clustered))
+    assert alone.value == same.value
 
 
 BAD: dict[str, tuple[str, dict[str, Any]]] = {

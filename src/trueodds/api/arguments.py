@@ -13,7 +13,7 @@ import numpy as np
 
 from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.rng import seed_of
+from trueodds.core.rng import reported_seed, seed_of
 from trueodds.core.settings import check
 from trueodds.core.signatures import describe_row_argument
 from trueodds.core.suggestions import list_names
@@ -160,7 +160,7 @@ def reported_call_settings(
 
     The event is the second of two classes that are not only numbered 0 and 1.
     """
-    settings: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
+    settings: dict[str, Any] = {"seed": reported_seed(rng)}
     if isinstance(region, str):
         settings["region"] = region
     elif region is not None:

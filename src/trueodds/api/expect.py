@@ -12,7 +12,7 @@ from trueodds.calibrators.calibrator_predictions import replace_probabilities
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.rng import as_generator, stream_key
+from trueodds.core.rng import as_generator, reported_seed, stream_key
 from trueodds.core.settings import Level, Probability, check
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.costs import Cost, check_cost
@@ -156,8 +156,7 @@ def expect(
     value, drawn, observed = sums.values()
     interval, undefined = interval_of_draws(drawn, level)
     used = sums.metric
-    settings: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
-    settings |= {"threshold": used.threshold, "average": used.average}
+    settings: dict[str, Any] = {"seed": reported_seed(rng), "threshold": used.threshold, "average": used.average}
     settings |= {} if table is None else {"cost": table.tolist()}
     settings |= {} if fitted is None else {"calibrator": fitted.method, "maps": len(maps)}
     notes += _notes_on_assumptions(has_clusters)

@@ -11,7 +11,7 @@ from trueodds.core.docstrings import insert_shared_parameters
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_count
 from trueodds.core.results import Interval
-from trueodds.core.rng import as_generator
+from trueodds.core.rng import as_generator, reported_seed
 from trueodds.core.settings import Level, check
 from trueodds.core.typing import Array
 from trueodds.data.arrays import check_same_length
@@ -26,7 +26,6 @@ from trueodds.resampling.few_labels.judged_rows import (
 )
 from trueodds.resampling.few_labels.powered_mean import (
     PoweredMean,
-    mean_of_labels,
     prediction_powered,
     recalibrate_judge,
     rogan_gladen,
@@ -165,7 +164,7 @@ def prediction_powered_mean(
     rows = read_sample(mask, sampling, probability, cluster, stratum)
     if probability is None:
         refuse_selected_labels(scores, rows)
-    labels, notes = mean_of_labels(y, rows), notes_on_sample(rows)
+    labels, notes = prediction_powered(y, None, rows), notes_on_sample(rows)
     alone = LabelsAlone(labels.value, _interval_of_labels(labels, rows, level))
     reason, powered = _reason_for_labels_alone([y], rows), None
     if not reason:
@@ -273,7 +272,7 @@ def prediction_powered_difference(
         refuse_selected_labels(f_a, rows, "score_a")
         refuse_selected_labels(f_b, rows, "score_b")
     difference, notes = y_a - y_b, notes_on_sample(rows)
-    labels = mean_of_labels(difference, rows)
+    labels = prediction_powered(difference, None, rows)
     shown, reason = labels, _reason_for_labels_alone([y_a, y_b], rows)
     if not reason:
         generator = as_generator(rng)
@@ -331,7 +330,7 @@ def _settings_of_call(
     settings: dict[str, Any] = {"sampling": sampling or "probability", "level": level}
     settings |= {} if stratum is None else {"strata": rows.n_strata}
     settings |= {} if rows.cluster is None else {"labeled_clusters": rows.n_labeled_units}
-    return settings | {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
+    return settings | {"seed": reported_seed(rng)}
 
 
 def _mean_of_known_error_rates(

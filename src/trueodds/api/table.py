@@ -302,14 +302,16 @@ def _align_models(
 
 def _check_comparable(segments: SegmentedRows, paired: bool | None) -> tuple[bool, list[Note]]:
     """Return whether the models have the same rows, so that they can be compared, and a note if they have not."""
-    (first_name, first), *others = segments.models.items()
-    for name, model in others:
+    first_name, *others = segments.models
+    with_rows = models_with_rows(segments.models)
+    for name in others:
         hint = ""
-        if not (isinstance(first, Predictions) and isinstance(model, Predictions)):
+        if first_name not in with_rows or name not in with_rows:
             same, reason = False, "a tally does not store rows"
         elif segments.are_other_segments(name, first_name):
             same, reason = False, OTHER_SEGMENTS_TEXT
         else:
+            first, model = with_rows[first_name], with_rows[name]
             same, reason = same_rows(first, model, paired)
             reason = reason or "⟨paired=False⟩"
             if paired is None and count_common_ids(first, model):

@@ -80,8 +80,8 @@ class CellTest:
     def run(self, rows: Any, weight_kind: str | None, seed: int) -> tuple[Verdict | None, str]:
         """Return the test of the rows of a cell, or None and the reason."""
         n_units, unit = float(rows.n), "rows"
-        if (cluster := getattr(rows, "cluster", None)) is not None:  # a tally has none
-            n_units, unit = round(equal_clusters(rows.w, cluster), 6), "effective clusters"
+        if rows.cluster is not None:
+            n_units, unit = round(equal_clusters(rows.w, rows.cluster), 6), "effective clusters"
         if n_units < MIN_UNITS:
             return None, f"fewer than {MIN_UNITS} {unit}"
         settings: dict[str, Any] = {"resamples": self.n_draws, "weight_kind": weight_kind, "rng": seed}

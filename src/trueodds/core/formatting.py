@@ -266,6 +266,15 @@ def format_count(n: int | None, one: str, many: str | None = None) -> str:
     return "–" if n is None else f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def format_first(names: Sequence[Any], n_shown: int) -> str:
+    """List the first names, and an ellipsis if there are more.
+
+    >>> format_first(["a", "b", "c"], 2)
+    'a, b, …'
+    """
+    return ", ".join(map(str, names[:n_shown])) + (", …" if len(names) > n_shown else "")
+
+
 def format_decimals(x: float | None, places: int = 4) -> str:
     """Format a number with a fixed number of decimals and no negative zero.
 

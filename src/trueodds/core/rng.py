@@ -30,6 +30,11 @@ def seed_of(rng: int | np.random.Generator, generator: np.random.Generator) -> i
     return int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
 
 
+def reported_seed(rng: int | np.random.Generator) -> int | str:
+    """Return what a result says about the seed of its call."""
+    return int(rng) if isinstance(rng, (int, np.integer)) else "generator"
+
+
 def stream_key(rng: np.random.Generator) -> int:
     """Draw a 63-bit key for counter-based random numbers from the generator."""
     return int(rng.integers(0, 2**63 - 1))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import MAX_LISTED_ITEMS, MAX_VALUE_LENGTH, InputError, Note, describe, shorten
+from trueodds.core.formatting import format_first
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
 
@@ -187,7 +188,7 @@ def categories_notes(categories: Sequence[Any]) -> list[Note]:
     """Return the note that categories are the classes in the order of the columns, unless they are 0..K−1."""
     if list(categories) == list(range(len(categories))):
         return []
-    shown = ", ".join(map(str, categories[:MAX_LISTED_ITEMS])) + (", …" if len(categories) > MAX_LISTED_ITEMS else "")
+    shown = format_first(categories, MAX_LISTED_ITEMS)
     return [Note("TN188", f"The categories of the labels are the classes in the order of the columns: {shown}.")]
 
 

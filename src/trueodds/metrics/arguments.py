@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.core.errors import InputError, describe
+from trueodds.core.formatting import format_first
 from trueodds.core.settings import BinCount, Described, check
 from trueodds.core.typing import Array
 from trueodds.data import arrays
@@ -168,7 +169,7 @@ def _labels_of_columns(y: Array, k: int) -> list[Any] | None:
     if k == 2 and observed == [-1]:
         return [-1, 1]
     if y.dtype.kind not in "USb" and 0 < len(observed) < k and observed[0] > 0:
-        got = f"{k} columns and the labels {', '.join(map(str, observed[:5]))}{', …' * (len(observed) > 5)}"
+        got = f"{k} columns and the labels {format_first(observed, 5)}"
         fix = f"Pass labels=range({k}) if labels count from 0, else the sorted labels of all columns."
         raise InputError("TO105", "Some classes have no row, so the labels of the columns are unknown.", got, fix)
     return None

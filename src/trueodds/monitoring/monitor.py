@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.formatting import format_count
+from trueodds.core.formatting import format_count, format_first
 from trueodds.core.settings import check
 from trueodds.core.signatures import checks_arguments
 from trueodds.data.arrays import check_one_value_per_row
@@ -296,11 +296,10 @@ class Monitor:
         """Return the note on cohorts that came after later ones had been judged."""
         if not late:
             return []
-        labels = ", ".join(self.settings.period.label(number) for number, _ in late[:MAX_NAMED_COHORTS])
-        rows = sum(rows for _, rows in late)
+        labels, rows = self._list_cohorts([number for number, _ in late]), sum(rows for _, rows in late)
         text = (
-            f"{len(late):,} cohorts ({labels}{', …' if len(late) > MAX_NAMED_COHORTS else ''}) with {rows:,} rows came"
-            " after later cohorts had been judged, and do not count."
+            f"{len(late):,} cohorts ({labels}) with {rows:,} rows came after later cohorts had been judged, and do not"
+            " count."
         )
         return [Note("TN903", text)]
 
@@ -371,12 +370,14 @@ class Monitor:
         """Return the note on cohorts that were judged by rows that were extracted before they were over."""
         if not partial:
             return []
-        labels = ", ".join(self.settings.period.label(number) for number in partial[:MAX_NAMED_COHORTS])
         text = (
-            f"{format_count(len(partial), 'cohort')} ({labels}{', …' if len(partial) > MAX_NAMED_COHORTS else ''}) were"
-            " judged by rows that had been extracted before the cohort was over. Later rows of them do not count."
+            f"{format_count(len(partial), 'cohort')} ({self._list_cohorts(partial)}) were judged by rows that had been"
+            " extracted before the cohort was over. Later rows of them do not count."
         )
         return [Note("TN909", text)]
+
+    def _list_cohorts(self, numbers: list[int]) -> str:
+        return format_first([self.settings.period.label(number) for number in numbers], MAX_NAMED_COHORTS)
 
     @checks_arguments
     def reset(self, reason: str, since: Any = None) -> Monitor:

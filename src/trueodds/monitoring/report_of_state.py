@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_count
+from trueodds.core.formatting import format_count, format_first
 from trueodds.core.typing import Array
 from trueodds.monitoring.capital import newly_invested
 from trueodds.monitoring.cohort_tally import ALL_ROWS
@@ -233,8 +233,7 @@ def _notes(state: MonitorState) -> list[Note]:
         notes.append(Note("TN905", f"No {what} in this epoch, so there is no evidence yet."))
     seen = {name for sums in judgment.history for name in sums.totals}
     if absent := [name for name in judgment.epoch.groups if name not in seen]:
-        names = ", ".join(absent[:MAX_NAMED_GROUPS]) + (", …" if len(absent) > MAX_NAMED_GROUPS else "")
-        number = format_count(len(absent), "declared group")
+        number, names = format_count(len(absent), "declared group"), format_first(absent, MAX_NAMED_GROUPS)
         notes.append(Note("TN910", f"The monitor has {number} without a row so far: {names}."))
     open_rows = sum(tally.rows for tally in opened)
     if settings.horizon and open_rows and not sum(tally.unlabeled for tally in opened):

@@ -36,6 +36,7 @@ from trueodds.resampling.intervals.method import (
     IntervalSpec,
     estimate_interval,
     needs_requested_row_resamples,
+    notes_on_resamples,
     resolve_method,
     uses_resamples,
 )
@@ -50,7 +51,6 @@ from trueodds.resampling.tally_estimand import (
 )
 from trueodds.tallies.tally import Tally
 
-MIN_RESAMPLES = 100  # with fewer resamples the limits of an interval are unreliable
 # An error below this share of the smallest of B null draws has a probability of at most about 0.1/B under calibration.
 IMPLAUSIBLE_SHARE = 0.1
 MIN_IMPLAUSIBLE_DRAWS = 199  # number of null draws for which this is rare enough
@@ -299,9 +299,7 @@ def build_estimate(
         notes = [*notes, Note("TN201", f"No interval: {no_interval_reason}.")]
     if resampled_units:
         settings |= {"resamples": interval_spec.resamples, "resample": resampled_units}
-        if interval_spec.resamples < MIN_RESAMPLES:
-            text = f"{interval_spec.resamples} resamples are too few for reliable interval limits. Increase resamples."
-            notes = [*notes, Note("TN211", text)]
+        notes = [*notes, *notes_on_resamples(interval_spec)]
     debiased = None
     if noise_floor is not None or estimand.is_root_mean_square:
         debiased = _debias(estimand, value, noise_floor, clustered=clustered)

@@ -77,17 +77,12 @@ def _tally_predictions(preds: Predictions, bins: int) -> Tally:
         classes=preds.classes,
         dtype=preds.dtype,
         bins=bins,
-        grid=None,
         view_names=view_names(*default_views(preds.kind, preds.k, default_lens_only=True)),
         n=preds.n,
         weight=float(preds.n if preds.weight is None else preds.weight.sum()),
         cells=Cells.concatenate_views([(i, cells_of_view(view)) for i, view in enumerate(views)]),
-        joint={},
-        null=None,
-        scores={},
         counts=SpecialRowCounts(
             ties=preds.tied if preds.kind == "classes" and preds.k > 2 else 0,
             voted=preds.n if preds.votes is not None else 0,
         ),
-        groups={},
     )

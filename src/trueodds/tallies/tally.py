@@ -11,6 +11,7 @@ import numpy as np
 
 from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.formatting import format_first
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
 from trueodds.data.plausibility import (
@@ -304,8 +305,7 @@ class Tally(TallySums):
             "TO405",
             "The tally does not hold that lens.",
             f"⟨lens={lens.name!r}⟩",
-            f"It holds {', '.join(self.lenses[:12])}{', …' if len(self.lenses) > 12 else ''}. Name others when"
-            " tallying.",
+            f"It holds {format_first(self.lenses, 12)}. Name others when tallying.",
         )
 
     def score(self, name: str) -> dict[str, float]:
@@ -445,16 +445,13 @@ def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, defa
             classes=preds.classes,
             dtype=preds.dtype,
             bins=bins,
-            grid=None,
             view_names=tally_sums.view_names(ranks, classes),
             n=stop - start,
             weight=float(stop - start if rows.w is None else rows.w.sum()),
             cells=sums.cells,
-            joint={},
             null=sums.null,
             scores=sums.scores,
             counts=sums.counts,
-            groups={},
         )
 
     return reduce(Tally.__add__, map_blocks(tally_task, n_rows, max(MIN_ROWS_PER_BLOCK, -(-n_rows // max_blocks))))

@@ -139,16 +139,16 @@ class TallySums:
     classes: tuple[Any, ...]  # names of the classes
     dtype: str  # type of the probabilities; several are joined by +
     bins: int  # number of uniform bins of the null covariance
-    grid: int | None  # number of bins per axis of the joint lenses
     view_names: tuple[str, ...]  # the binary views in the order of `cells`; classes by number
     n: int  # number of rows
     weight: float  # total weight
     cells: Cells  # sums per cell of the binary views
-    joint: Mapping[str, SimplexCells]  # sums per cell of the joint lenses, by the name of the lens
-    null: Array | None  # (K·bins, K·bins) upper triangle, see `Tally.null_covariance`
-    scores: Mapping[str, ProperScoreSums]  # by the name of the score
     counts: SpecialRowCounts
-    groups: Mapping[str, Mapping[str, Self]]  # column -> value -> tally of the default lens
+    null: Array | None = None  # (K·bins, K·bins) upper triangle, see `Tally.null_covariance`
+    scores: Mapping[str, ProperScoreSums] = field(default_factory=dict)  # by the name of the score
+    grid: int | None = None  # number of bins per axis of the joint lenses
+    joint: Mapping[str, SimplexCells] = field(default_factory=dict)  # sums per cell of these lenses, by name
+    groups: Mapping[str, Mapping[str, Self]] = field(default_factory=dict)  # column -> value -> its default lens
     batches: BatchFingerprints = field(default_factory=BatchFingerprints)  # of all rows; groups have none
 
     def __add__(self, other: Any) -> Self:

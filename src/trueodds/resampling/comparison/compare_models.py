@@ -28,8 +28,7 @@ from trueodds.resampling.comparison.differences import ErrorDifference, Simultan
 from trueodds.resampling.comparison.paired_rows import align_rows, count_common_ids, same_rows
 from trueodds.resampling.draws import DrawnRows, Draws, evaluate
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import MIN_RESAMPLES
-from trueodds.resampling.intervals.method import CONSTANT_OUTCOMES_TEXT, IntervalSpec
+from trueodds.resampling.intervals.method import CONSTANT_OUTCOMES_TEXT, IntervalSpec, notes_on_resamples
 from trueodds.tallies.tally import Tally, models_with_rows
 
 Model = Predictions | Tally
@@ -142,12 +141,8 @@ class ModelComparison(Settings):
         notes = [*notes, *_estimate_notes(a, b)]
         if not has_no_interval and interval is None:
             notes.append(Note("TN201", f"No interval: {pair.reason_without_interval or CONSTANT_OUTCOMES_TEXT}."))
-        if min_pvalue is not None and self.interval_spec.resamples < MIN_RESAMPLES:
-            text = (
-                f"{self.interval_spec.resamples} resamples are too few for reliable interval limits. Increase"
-                " resamples."
-            )
-            notes.append(Note("TN211", text))
+        if min_pvalue is not None:
+            notes += notes_on_resamples(self.interval_spec)
         if interval is not None and not interval.low <= 0 <= interval.high and pair.is_doubtful:
             notes.append(pair.doubt_note)
         if not has_no_interval and (note := _noise_floor_note(pair, interval, self.estimator)):

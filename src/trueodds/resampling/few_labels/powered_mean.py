@@ -53,13 +53,8 @@ def wilson_interval(value: float, n: float, quantile: float, level: float) -> In
     return Interval(float(low), float(high), level, "wilson")
 
 
-def mean_of_labels(y: Array, rows: SampledRows) -> PoweredMean:
-    """Return the weighted mean of the labels alone, within strata."""
-    return _powered_mean(y, None, rows)
-
-
-def prediction_powered(y: Array, f: Array, rows: SampledRows) -> PoweredMean:
-    r"""Return the mean of the labels y (m,) with the help of the scores f (n,) of all rows.
+def prediction_powered(y: Array, f: Array | None, rows: SampledRows) -> PoweredMean:
+    r"""Return the mean of the labels y (m,) with the help of the scores f (n,) of all rows; alone, if f is None.
 
     With weights w that add up to the number of rows N of each stratum,
 
@@ -74,10 +69,6 @@ def prediction_powered(y: Array, f: Array, rows: SampledRows) -> PoweredMean:
     >>> round(prediction_powered(np.array([1, 1, 0, 1.0]), f, rows).value, 4)  # λ = 1.875/3.65: .75 + .1 λ
     0.8014
     """
-    return _powered_mean(y, f, rows)
-
-
-def _powered_mean(y: Array, f: Array | None, rows: SampledRows) -> PoweredMean:
     influence = np.zeros(rows.n)
     label_means = _means_of_labeled(y, rows)
     deviation = y - label_means[rows.stratum[rows.labeled]]

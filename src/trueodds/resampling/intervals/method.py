@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Interval
 from trueodds.core.settings import OneOf, Probability, Range, Settings
 from trueodds.core.typing import Array
@@ -57,6 +57,17 @@ class IntervalSpec(Settings):
     level: Probability = 0.95  # confidence level
     resamples: Annotated[int, Range(2, 100_000_000)] = 2000  # number of bootstrap resamples
     resample: Annotated[str, OneOf(RESAMPLING_UNITS)] = "auto"  # what the bootstrap draws
+
+
+MIN_RESAMPLES = 100  # with fewer resamples the limits of an interval are unreliable
+
+
+def notes_on_resamples(interval_spec: IntervalSpec) -> list[Note]:
+    """Return a note if the resamples are too few."""
+    n = interval_spec.resamples
+    if n >= MIN_RESAMPLES:
+        return []
+    return [Note("TN211", f"{n} resamples are too few for reliable interval limits. Increase resamples.")]
 
 
 MAX_EXPANDED_LEVEL = 0.999  # of a BCa interval of few clusters: the correction for skewness fails farther in the tails

@@ -430,6 +430,20 @@ def test_a_member_says_what_a_reader_must_know(registry: str, name: str) -> None
     assert missing == []
 
 
+def test_no_module_gives_a_constant_two_values() -> None:
+    # Merged modules may use one name for two things; the functions of the first one then read the value of the second.
+    doubled = []
+    for file in FILES:
+        names: set[str] = set()
+        for node in tree(file).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper():
+                name = node.targets[0].id
+                is_derived = any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.value))
+                doubled += [f"{inside(file)}: {name}"] * (name in names and not is_derived)
+                names.add(name)
+    assert doubled == []
+
+
 def test_no_two_classes_share_a_name() -> None:
     files: dict[str, list[str]] = {}
     for file in (file for file in FILES if not inside(file).startswith("studies/")):

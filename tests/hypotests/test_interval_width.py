@@ -7,6 +7,7 @@ import pytest
 
 import trueodds as to
 from tests.data.refused import refused
+from trueodds.hypotests._power.interval_width import DATA_SETS_PER_WIDTH, _search_sample_size
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.lens_by_name import as_lens
 
@@ -92,3 +93,16 @@ def test_errors_name_the_way_to_plan_for_a_slope(settings, fix):
 def test_a_slope_without_a_standard_error_is_refused():
     with refused("TO205", "standard error nan"):
         to.power(to.Predictions([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5]), "cox", part="slope", width=0.3)
+
+
+def test_at_most_five_sample_sizes_are_tried():
+    tried = []
+
+    def width(n):
+        """Too narrow from 1,000 rows on and too wide below, so that no number of rows has the width 0.1."""
+        tried.append(n)
+        return 0.05 if n >= 1000 else 0.2
+
+    _search_sample_size(width, 1000, 0.1, 0.1, None)
+    assert list(dict.fromkeys(tried)) == [1000, 250]
+    assert len(tried) == 5 * DATA_SETS_PER_WIDTH

@@ -23,7 +23,7 @@ from trueodds.resampling.estimate import estimate_error
 from trueodds.resampling.intervals.method import IntervalSpec
 
 DATA_SETS_PER_WIDTH = 16  # number of resampled data sets per estimate of the mean width
-MAX_ITERATIONS = 5  # maximum number of sample sizes that are tried
+MAX_SAMPLE_SIZES = 5  # maximum number of sample sizes that are tried
 WIDTH_TOLERANCE = 0.02  # tolerance of the mean width, relative to the target width
 
 
@@ -117,12 +117,12 @@ def _search_sample_size(
     simulated widths (DATA_SETS_PER_WIDTH,), and their mean.
     """
     n_by_rule, widths = _next_sample_size(n_rows, current_width, target_width), np.full(DATA_SETS_PER_WIDTH, np.nan)
-    for iteration in range(MAX_ITERATIONS):
+    for iteration in range(MAX_SAMPLE_SIZES):
         n_tried = min(n_by_rule, MAX_ROWS)
         for number in range(DATA_SETS_PER_WIDTH):
             widths[number] = simulate_width(n_tried)
             if progress:
-                progress((iteration + (number + 1) / DATA_SETS_PER_WIDTH) / MAX_ITERATIONS)
+                progress((iteration + (number + 1) / DATA_SETS_PER_WIDTH) / MAX_SAMPLE_SIZES)
         if np.isfinite(widths).any():
             mean_width = float(np.nanmean(widths))
         else:  # no data set has an interval, so the square-root rule replaces the simulation
@@ -175,7 +175,7 @@ def _width_notes(*, is_extrapolated: bool) -> list[Note]:
 
 COEFFICIENT_OF_PART = {"slope": "slope", "in-the-large": "in_the_large"}
 NAME_OF_PART = {"slope": "the calibration slope", "in-the-large": "calibration-in-the-large (log odds)"}
-MAX_ITERATIONS = 50  # maximum number of iterations of the degrees of freedom
+MAX_DF_ITERATIONS = 50  # maximum number of iterations of the degrees of freedom
 
 
 def rows_for_coefficient_width(preds: Predictions, cox: Cox, lens: Lens, width: float, alpha: float) -> Power:
@@ -220,7 +220,7 @@ def rows_for_coefficient_width(preds: Predictions, cox: Cox, lens: Lens, width: 
         return float(stdtrit(max(units * n / preds.n - 1, 1.0), quantile))
 
     required = float(preds.n)
-    for _ in range(MAX_ITERATIONS):
+    for _ in range(MAX_DF_ITERATIONS):
         previous = required
         required = preds.n * (2 * critical_value(previous) * coefficient.se / width) ** 2
         if abs(required - previous) < 0.1:

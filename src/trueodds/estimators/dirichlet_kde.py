@@ -16,6 +16,7 @@ from trueodds.core.settings import FiniteOrder, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.similarity_kernels import (
     complete_vectors,
+    draw_multiplicities,
     evenly_spaced_positions,
     hashed_order,
     prediction_matrix,
@@ -239,12 +240,8 @@ class ComparedRows(CellStatistic):
         """The error when the rows of the sample are drawn with replacement."""
         n = len(self.rows)
         block_size = max(1, MAX_BLOCK_ESTIMATES // (n * self.P.shape[1]))
-        errors = []
-        for start in range(0, resamples, block_size):
-            drawn_rows = rng.integers(0, n, (min(block_size, resamples - start), n))
-            w = np.stack([np.bincount(rows_of_draw, minlength=n) for rows_of_draw in drawn_rows]) * self.w
-            errors.append(self.statistic(w, w, w[..., None] * self.y))
-        return np.concatenate(errors)
+        weights = (block * self.w for block in draw_multiplicities(n, resamples, block_size, rng))
+        return np.concatenate([self.statistic(w, w, w[..., None] * self.y) for w in weights])
 
 
 BANDWIDTHS: Array = np.concatenate([np.logspace(-5, -1, 15), np.linspace(0.2, 1.0, 5)])  # candidates

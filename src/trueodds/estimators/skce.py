@@ -19,6 +19,7 @@ from trueodds.estimators._pairwise.similarity_kernels import (
     KernelName,
     Similarity,
     SimilarityKernel,
+    draw_multiplicities,
     prediction_matrix,
 )
 from trueodds.estimators.base import CellStatistic, Estimator, require_single_rows
@@ -541,13 +542,9 @@ class RowPairs(CellStatistic):
         if not len(self.rows):
             return np.full(resamples, np.nan)
         n, squared_residuals = len(self.index), (self.residual**2).sum(axis=-1)
-        block = max(1, min(256, MAX_DRAWN_ROWS // n))
         errors = []
-        for start in range(0, resamples, block):
-            drawn_rows = rng.integers(0, n, (min(block, resamples - start), n))
-            multiplicity = np.stack(
-                [np.bincount(rows_of_draw, minlength=n)[self.rows] for rows_of_draw in drawn_rows]
-            ).astype(np.float64)
+        for block in draw_multiplicities(n, resamples, max(1, min(256, MAX_DRAWN_ROWS // n)), rng):
+            multiplicity = block[:, self.rows].astype(np.float64)
             errors.append(
                 self._error_from_pair_sums(
                     self.form,

@@ -17,8 +17,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.pvalues import pvalue
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity
-from trueodds.estimators.skce import FORMS, RowPairs, SquaredKernelError
+from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity, draw_multiplicities
+from trueodds.estimators.skce import FORMS, MAX_DRAWN_ROWS, RowPairs, SquaredKernelError
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
@@ -26,7 +26,6 @@ from trueodds.lenses.view import View
 KERNEL_BOUND = 2.0  # upper bound of |k (e_y − p)·(e_z − q)| for a kernel k ≤ 1
 MIN_EXPECTED_OUTCOMES = 10.0  # Σ p(1 − p) below which the asymptotic distributions reject too often
 MIN_BLOCKS = 20  # blocks; t with 19 degrees of freedom exceeds the normal 5 % point with probability 5.8 %
-MAX_DRAWN_ROWS = 2**21  # maximum number of row numbers drawn at once: 16 MB
 
 
 def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -37,14 +36,10 @@ def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) 
     residual of its row: Σ w_i w_j h_ij is as degenerate as Σ h_ij.
     """
     n = len(pairs.rows)
-    draws = []
-    block_size = max(1, MAX_DRAWN_ROWS // n)
-    for start in range(0, resamples, block_size):
-        rows = rng.integers(0, n, (min(block_size, resamples - start), n))
-        multiplicities = np.stack([np.bincount(rows_of_draw, minlength=n) for rows_of_draw in rows])
-        draws.append(bootstrap_statistics(pairs, multiplicities))
+    blocks = draw_multiplicities(n, resamples, max(1, MAX_DRAWN_ROWS // n), rng)
+    draws = np.concatenate([bootstrap_statistics(pairs, multiplicities) for multiplicities in blocks])
     statistic = centered_statistic(pairs)
-    return statistic, pvalue(statistic, np.concatenate(draws))
+    return statistic, pvalue(statistic, draws)
 
 
 def centered_statistic(pairs: RowPairs) -> float:

@@ -18,7 +18,7 @@ from trueodds.kernels.random_labels import random_bits
 
 N_SHORT_COUNTS = 6  # 16 random bits decide multiplicities 0..5; in 1 of 1,500 cases, 32 further bits are needed
 N_COUNTS = 16  # a Poisson(1) variable is 16 or more with probability 2e-14
-_WEYL_INCREMENT = np.uint64(0x9E3779B97F4A7C15)  # step of the counter of splitmix64, 2^64 over the golden ratio
+WEYL_INCREMENT = np.uint64(0x9E3779B97F4A7C15)  # step of the counter of splitmix64, 2^64 over the golden ratio
 _LOW_32_BITS = np.uint64(0xFFFFFFFF)
 # Number of rows whose multiplicities are summed in 16 bits: the sum is at most 4096 (N_COUNTS − 1), below 2^16.
 _ROWS_PER_PARTIAL_TOTAL = 4096
@@ -66,8 +66,8 @@ class BootstrapMultiplicities:
 
 
 def _random_words(key: int, numbers: Array) -> Array:
-    stream = random_bits(np.full(1, key, dtype=np.uint64) + _WEYL_INCREMENT)
-    bits = random_bits(stream + (numbers + np.uint64(1)) * _WEYL_INCREMENT)
+    stream = random_bits(np.full(1, key, dtype=np.uint64) + WEYL_INCREMENT)
+    bits = random_bits(stream + (numbers + np.uint64(1)) * WEYL_INCREMENT)
     return np.stack([bits & _LOW_32_BITS, bits >> np.uint64(32)]).astype(np.uint32)
 
 
@@ -200,6 +200,12 @@ class CellSums:
         return out.transpose(1, 2, 0)
 
 
+@compile_inline
+def _entry(multiplicities, unit, entry_values, entry):  # type: ignore[no-untyped-def]
+    """Return the multiplicities of the unit of an entry, (resamples,), and its w, wp and wy."""
+    return multiplicities[unit[entry]], entry_values[entry, 0], entry_values[entry, 1], entry_values[entry, 2]
+
+
 @_compile_with_fma
 def _sum_cells(multiplicities, unit, cell_index, entry_values, out):  # type: ignore[no-untyped-def]
     """Add each entry to all resamples; up to four entries of a cell are added at once, to write its sums less often.
@@ -210,38 +216,14 @@ def _sum_cells(multiplicities, unit, cell_index, entry_values, out):  # type: ig
     entry, n_entries = 0, unit.shape[0]
     while entry < n_entries:
         sum_w, sum_wp, sum_wy = out[cell_index[entry], 0], out[cell_index[entry], 1], out[cell_index[entry], 2]
-        times0, w0, wp0, wy0 = (
-            multiplicities[unit[entry]],
-            entry_values[entry, 0],
-            entry_values[entry, 1],
-            entry_values[entry, 2],
-        )
+        times0, w0, wp0, wy0 = _entry(multiplicities, unit, entry_values, entry)
         if entry + 3 < n_entries and cell_index[entry + 3] == cell_index[entry]:
-            times1, w1, wp1, wy1 = (
-                multiplicities[unit[entry + 1]],
-                entry_values[entry + 1, 0],
-                entry_values[entry + 1, 1],
-                entry_values[entry + 1, 2],
-            )
-            times2, w2, wp2, wy2 = (
-                multiplicities[unit[entry + 2]],
-                entry_values[entry + 2, 0],
-                entry_values[entry + 2, 1],
-                entry_values[entry + 2, 2],
-            )
-            times3, w3, wp3, wy3 = (
-                multiplicities[unit[entry + 3]],
-                entry_values[entry + 3, 0],
-                entry_values[entry + 3, 1],
-                entry_values[entry + 3, 2],
-            )
+            times1, w1, wp1, wy1 = _entry(multiplicities, unit, entry_values, entry + 1)
+            times2, w2, wp2, wy2 = _entry(multiplicities, unit, entry_values, entry + 2)
+            times3, w3, wp3, wy3 = _entry(multiplicities, unit, entry_values, entry + 3)
             for r in range(multiplicities.shape[1]):
-                t0, t1, t2, t3 = (
-                    np.float64(times0[r]),
-                    np.float64(times1[r]),
-                    np.float64(times2[r]),
-                    np.float64(times3[r]),
-                )
+                t0, t1 = np.float64(times0[r]), np.float64(times1[r])
+                t2, t3 = np.float64(times2[r]), np.float64(times3[r])
                 sum_w[r] = sum_w[r] + t0 * w0 + t1 * w1 + t2 * w2 + t3 * w3
                 sum_wp[r] = sum_wp[r] + t0 * wp0 + t1 * wp1 + t2 * wp2 + t3 * wp3
                 sum_wy[r] = sum_wy[r] + t0 * wy0 + t1 * wy1 + t2 * wy2 + t3 * wy3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -11,7 +11,9 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.settings import OneOf, Positive, call_user_function
 from trueodds.core.typing import Array
+from trueodds.kernels.bootstrap import WEYL_INCREMENT
 from trueodds.kernels.pairwise import pairwise_distances
+from trueodds.kernels.random_labels import random_bits
 from trueodds.lenses.view import View
 
 # First of the evenly spaced positions, in units of their distance. With integer weights, a rational number could put a
@@ -48,6 +50,13 @@ def positions_by_weight(w: Array, count: int) -> Array:
     return np.searchsorted(cumulative, (np.arange(count) + FIRST_OFFSET) * (cumulative[-1] / count), side="right")
 
 
+def draw_multiplicities(n: int, resamples: int, block_size: int, rng: np.random.Generator) -> Iterator[Array]:
+    """Yield how often each of n rows occurs in each bootstrap resample, in blocks (≤ block_size, n)."""
+    for start in range(0, resamples, block_size):
+        drawn_rows = rng.integers(0, n, (min(block_size, resamples - start), n))
+        yield np.stack([np.bincount(rows_of_draw, minlength=n) for rows_of_draw in drawn_rows])
+
+
 def _hash_rows(x: Array, *, use_order: bool) -> Array:
     """Hash of each row of x (n, m) from the bits of its values, (n,); with `use_order` their order counts."""
     hashes = np.zeros(len(x), dtype=np.uint64)
@@ -58,11 +67,9 @@ def _hash_rows(x: Array, *, use_order: bool) -> Array:
 
 
 def _mix_bits(z: Array) -> Array:
-    """The finalizer of SplitMix64 (Steele, Lea & Flood 2014), which maps similar inputs to unrelated outputs."""
-    z = z + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    """Map similar inputs to unrelated outputs, by one step of splitmix64."""
+    hashes: Array = random_bits(z + WEYL_INCREMENT)
+    return hashes
 
 
 Similarity = Callable[[Array, Array], Array]  # (a, m) and (b, m) to (a, b), symmetric and positive definite

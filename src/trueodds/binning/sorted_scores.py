@@ -213,6 +213,32 @@ def group_starts(w: Array, max_groups: int) -> Array:
     return np.flatnonzero(np.diff((middles * max_groups).astype(np.int64), prepend=-1) > 0)
 
 
+class LinearShares:
+    """Masses at sorted scores, each divided between the two points of a grid around its score.
+
+    Parameters
+    ----------
+    lower_point : ndarray of shape (n,)
+        Number of the grid point below each score, nondecreasing.
+    upper_share : ndarray of shape (n,)
+        Share of each mass that goes to the next point.
+    size : int
+        Number of grid points.
+    """
+
+    def __init__(self, lower_point: Array, upper_share: Array, size: int) -> None:
+        self.upper_share, self.size = upper_share, size
+        self.starts = np.flatnonzero(np.diff(lower_point, prepend=-1))
+        self.lower_points = lower_point[self.starts]  # of each run of scores between the same points
+
+    def sums(self, mass: Array) -> Array:
+        """Return the sum at each grid point, (…, size), of the masses (…, n)."""
+        sums, upper_mass = np.zeros((*mass.shape[:-1], self.size)), mass * self.upper_share
+        sums[..., self.lower_points] = np.add.reduceat(mass - upper_mass, self.starts, axis=-1)
+        sums[..., self.lower_points + 1] += np.add.reduceat(upper_mass, self.starts, axis=-1)
+        return sums
+
+
 def weighted_std(x: Array, w: Array) -> Array:
     """Weighted standard deviation (…) of scores x (…, m), with weights (m,)."""
     mean = (w * x).sum(axis=-1, keepdims=True) / w.sum()

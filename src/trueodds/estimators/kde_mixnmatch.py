@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from trueodds.binning.sorted_scores import weighted_std
+from trueodds.binning.sorted_scores import LinearShares, weighted_std
 from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder
 from trueodds.core.typing import Array
@@ -213,9 +213,7 @@ class DrawGrid:
         # Linear binning: score i lies between grid points c and c + 1, and `upper_share` of its mass goes to c + 1.
         position = np.clip(scores, 0.0, 1.0) * N_DRAW_CELLS
         lower_point = np.minimum(np.maximum.accumulate(position.astype(np.int64)), N_DRAW_CELLS - 1)
-        self.upper_share = position - lower_point
-        self.starts = np.flatnonzero(np.diff(lower_point, prepend=-1))
-        self.lower_point = lower_point[self.starts]  # of each run of scores between the same points
+        self.shares = LinearShares(lower_point, position - lower_point, N_DRAW_CELLS + 1)
         self.frequency = 2 * np.pi * np.arange(3 * N_DRAW_CELLS // 2 + 1) / 3
         # Linear binning multiplies the coefficients by sinc² on average, which dividing by it undoes.
         self.correction = np.sinc(np.arange(3 * N_DRAW_CELLS // 2 + 1) / (3 * N_DRAW_CELLS)) ** -2
@@ -228,10 +226,7 @@ class DrawGrid:
 
     def _reflect(self, mass: Array) -> Array:
         """Mass (draws, m) at points from −1 to 2, (draws, 3 · N_DRAW_CELLS): binned, and reflected at 0 and 1."""
-        binned = np.zeros((len(mass), N_DRAW_CELLS + 1))
-        upper_mass = mass * self.upper_share
-        binned[:, self.lower_point] = np.add.reduceat(mass - upper_mass, self.starts, axis=-1)
-        binned[:, self.lower_point + 1] += np.add.reduceat(upper_mass, self.starts, axis=-1)
+        binned = self.shares.sums(mass)
         reflected = np.zeros((len(mass), 3 * N_DRAW_CELLS))
         half = N_DRAW_CELLS // 2
         reflected[:, N_DRAW_CELLS : 2 * N_DRAW_CELLS + 1] = binned

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from trueodds.binning.partition import BinRule, lowest_score
-from trueodds.binning.sorted_scores import RowSelections, sort_by_partition_value
+from trueodds.binning.sorted_scores import LinearShares, RowSelections, sort_by_partition_value
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
@@ -125,18 +125,8 @@ class LinearBinError(DistinctScoreError):
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Sum over bins of the absolute residual of each bin."""
         weights = LinearWeights(self, self.edges(view), s)
-        starts = np.flatnonzero(np.diff(weights.lower_bin, prepend=-1))
-        occupied_bins = weights.lower_bin[starts]
-
-        def statistic(_w: Array, wp: Array, wy: Array) -> Array:
-            residual = wy - wp
-            upper_residual = residual * weights.upper_weight
-            bin_residuals = np.zeros((*residual.shape[:-1], weights.size + 1))
-            bin_residuals[..., occupied_bins] = np.add.reduceat(residual - upper_residual, starts, axis=-1)
-            bin_residuals[..., occupied_bins + 1] += np.add.reduceat(upper_residual, starts, axis=-1)
-            return np.asarray(np.abs(bin_residuals).sum(axis=-1))
-
-        return statistic
+        shares = LinearShares(weights.lower_bin, weights.upper_weight, weights.size + 1)
+        return lambda _w, wp, wy: np.abs(shares.sums(wy - wp)).sum(axis=-1)
 
     def edges(self, view: View, selections: RowSelections | None = None) -> Array:
         """Lower end of the range, edges between bins, and 1. Equal-mass edges may coincide.

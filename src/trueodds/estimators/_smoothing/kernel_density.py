@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaln, spherical_jn
 
-from trueodds.binning.sorted_scores import RowSelections
+from trueodds.binning.sorted_scores import LinearShares, RowSelections
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 from trueodds.kernels.smoothing import bin_linearly, cell_moments, triweight_transform, triweight_transform_of_multiples
@@ -158,34 +158,24 @@ class ReflectedKernelSums:
         The mass of a score is shared between the two nearest midpoints in proportion to its distance from the other.
         """
         size = len(self.s)
-        masses = np.zeros((*mass.shape[:-1], size + 2))
         if mass.ndim == 1:
-            half = (self.high - self.low) / size / 2
+            masses, half = np.zeros(size + 2), (self.high - self.low) / size / 2
             moments = cell_moments(
                 self.scores, lambda a, b: mass[a:b], size + 1, 2, first=self.low - half, last=self.high + half
             )
             masses[:-1] = moments[:, 0] - moments[:, 1]
             masses[1:] += moments[:, 1]
         else:
-            cell, starts, upper_share = self._linear_shares
-            upper_mass = mass * upper_share
-            masses[..., cell] = np.add.reduceat(mass - upper_mass, starts, axis=-1)
-            masses[..., cell + 1] += np.add.reduceat(upper_mass, starts, axis=-1)
+            masses = self._linear_shares.sums(mass)
         masses[..., 1] += masses[..., 0]  # the outer cells are mirror images of their neighbors
         masses[..., size] += masses[..., size + 1]
         return masses[..., 1:-1]
 
     @cached_property
-    def _linear_shares(self) -> tuple[Array, Array, Array]:
-        """How scores are shared between cells.
-
-        Returns the lower cell of each group of scores (groups,), the first score of each group (groups,), and the share
-        of each score that goes to the next cell (m,). A group are the scores with the same lower cell.
-        """
+    def _linear_shares(self) -> LinearShares:
         position = (self.scores - self.low) / (self.high - self.low) * len(self.s) + 0.5
         cell = np.maximum.accumulate(position.astype(np.int64))
-        starts = np.flatnonzero(np.diff(cell, prepend=-1))
-        return cell[starts], starts, position - cell
+        return LinearShares(cell, position - cell, len(self.s) + 2)
 
     def __call__(self, mass: Array) -> Array:
         """Return the smoothed mass in each cell, (…, size), from the mass by score (…, m)."""

@@ -23,7 +23,7 @@ from trueodds.estimators._glm.calibration_exponent import (
     exponent_influence,
 )
 from trueodds.estimators._glm.calibration_regression import CalibrationRegression
-from trueodds.estimators._glm.logits import Logits, MinProb
+from trueodds.estimators._glm.logits import Logits, MinProb, clipping_notes
 from trueodds.estimators.base import MIN_GROUP_EXPECTED, CellStatistic, WaldEstimator, require_one_score
 from trueodds.lenses.view import View
 
@@ -363,7 +363,7 @@ class CalibrationSlope(_CalibrationCoefficient):
         if self.min_prob:
             n_clipped = int(((view.log_P < math.log(self.min_prob)).any(axis=1) & (view.w > 0)).sum())
             if n_clipped:
-                return [Note("TN106", f"⟨min_prob={self.min_prob:g}⟩ clipped probabilities in {n_clipped:,} rows.")]
+                return list(clipping_notes(self.min_prob, n_clipped))
         elif n_contradicted := int(contradicted_rows(view).sum()):
             return [contradiction_note(n_contradicted, len(view))]
         if np.isfinite(exponent.value):

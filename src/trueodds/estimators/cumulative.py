@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
+from trueodds.estimators.distinct_scores import CELL_EXEMPTION, DistinctScoreError, ScoreStatistic
 from trueodds.lenses.view import View
 
 
@@ -56,9 +56,7 @@ class CumulativeError(DistinctScoreError):
     is_bounded_by_mean_gap: ClassVar[bool] = True
     by_rank: ClassVar[bool] = True
     start: Literal["below", "both"] = "below"
-    exemptions: ClassVar[dict[str, str]] = {
-        "cells": "scores of one cell count as one score, so a tally has its resolution"
-    }
+    exemptions: ClassVar[dict[str, str]] = CELL_EXEMPTION
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         def max_absolute_sum(_w: Array, wp: Array, wy: Array) -> Array:
@@ -141,7 +139,7 @@ class CumulativeRange(DistinctScoreError):
     name: ClassVar[str] = "ecce_r"
     is_bounded_by_mean_gap: ClassVar[bool] = True
     by_rank: ClassVar[bool] = True
-    exemptions: ClassVar[dict[str, str]] = CumulativeError.exemptions
+    exemptions: ClassVar[dict[str, str]] = CELL_EXEMPTION
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         return lambda _w, wp, wy: np.add(*_path_extremes(wy - wp))

@@ -18,6 +18,8 @@ from trueodds.lenses.view import View
 # From Σw, Σwp and Σwy by score as shares of the total weight, each (…, m) with broadcast leading axes, to (…).
 ScoreStatistic = Callable[[Array, Array, Array], Array]
 
+# Of members whose value depends on every score.
+CELL_EXEMPTION = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
 MAX_DISTINCT_SCORES = 4096  # maximum number of scores in draws; of more, neighboring scores form groups
 
 

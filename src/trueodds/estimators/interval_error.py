@@ -9,7 +9,13 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.distinct_scores import MAX_DISTINCT_SCORES, DistinctScoreError, DistinctScores, ScoreStatistic
+from trueodds.estimators.distinct_scores import (
+    CELL_EXEMPTION,
+    MAX_DISTINCT_SCORES,
+    DistinctScoreError,
+    DistinctScores,
+    ScoreStatistic,
+)
 from trueodds.kernels.smoothing import SlidingWindows, mean_absolute_window_sum
 from trueodds.lenses.view import View
 
@@ -69,9 +75,7 @@ class IntervalError(DistinctScoreError):
     is_bounded_by_mean_gap: ClassVar[bool] = True
     upper_bound: ClassVar[float] = 2.0
     is_smooth: ClassVar[bool] = False  # the width is part of the value, and no resample shows it
-    exemptions: ClassVar[dict[str, str]] = {
-        "cells": "scores of one cell count as one score, so a tally has its resolution"
-    }
+    exemptions: ClassVar[dict[str, str]] = CELL_EXEMPTION
     bandwidth: Annotated[float, Range(0, 1, closed="right")] | Literal["auto"] = "auto"
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:

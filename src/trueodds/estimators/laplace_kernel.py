@@ -13,7 +13,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Positive
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic
-from trueodds.estimators.distinct_scores import DistinctScoreError, ScoreStatistic
+from trueodds.estimators.distinct_scores import CELL_EXEMPTION, DistinctScoreError, ScoreStatistic
 from trueodds.estimators.skce import RowPairs, SquaredKernelError
 from trueodds.kernels.pairwise import sum_exponential_kernel
 from trueodds.lenses.view import View
@@ -63,9 +63,7 @@ class LaplaceError(DistinctScoreError):
     """
 
     name: ClassVar[str] = "laplace_kce"
-    exemptions: ClassVar[dict[str, str]] = {
-        "cells": "scores of one cell count as one score, so a tally has its resolution"
-    }
+    exemptions: ClassVar[dict[str, str]] = CELL_EXEMPTION
     bandwidth: Positive = 1.0
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:

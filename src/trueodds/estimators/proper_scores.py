@@ -11,6 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
+from trueodds.estimators._glm.logits import clipping_notes
 from trueodds.estimators.base import ProperScore, require_single_rows
 from trueodds.estimators.score_decomposition import (
     DecomposableScore,
@@ -216,11 +217,7 @@ class LogLoss(DecomposableScore):
             )
             note_list.append(Note("TN168", text))
         n_clipped = scores.count_rows_below(view.log_P[counted], self.min_prob) if self.min_prob else 0
-        if n_clipped:
-            note_list.append(
-                Note("TN106", f"⟨min_prob={self.min_prob:g}⟩ clipped probabilities in {n_clipped:,} rows.")
-            )
-        return [*note_list, *super().notes(view)]
+        return [*note_list, *clipping_notes(self.min_prob, n_clipped), *super().notes(view)]
 
 
 def _count_zero_rows(view: View, counted: Array) -> int:

@@ -11,6 +11,7 @@ from trueodds.core.arithmetic import weighted_sum
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
+from trueodds.estimators._glm.logits import clipping_notes
 from trueodds.estimators.base import ProperScore, require_one_score, require_single_rows
 from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.lenses.selective_risk import (
@@ -274,11 +275,8 @@ class AnswerOrAbstain(ProperScore):
                 else " The mean is −∞. ⟨min_prob=0.01⟩ assumes an error probability 1 − c of at least 0.01 for them."
             )
             note_list.append(Note("TN104", text + suffix))
-        if self.min_prob and (n_clipped := int(((log_complement < np.log(self.min_prob)) & counted).sum())):
-            note_list.append(
-                Note("TN106", f"⟨min_prob={self.min_prob:g}⟩ clipped probabilities in {n_clipped:,} rows.")
-            )
-        return note_list
+        n_clipped = int(((log_complement < np.log(self.min_prob)) & counted).sum()) if self.min_prob else 0
+        return [*note_list, *clipping_notes(self.min_prob, n_clipped)]
 
     def _wrong_answer_penalty(self, wrong: Array, view: View) -> Array:
         """Return wrong · log(1 − c), (n,), for the share `wrong` (n,) of each answer; 0 for a correct answer."""

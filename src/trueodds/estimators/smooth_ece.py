@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.distinct_scores import DistinctScoreError, DistinctScores, ScoreStatistic
+from trueodds.estimators.distinct_scores import CELL_EXEMPTION, DistinctScoreError, DistinctScores, ScoreStatistic
 from trueodds.kernels.smoothing import cell_moments, residual_function
 from trueodds.lenses.view import View
 
@@ -76,9 +76,7 @@ class SmoothError(DistinctScoreError):
     name: ClassVar[str] = "smece"
     quantity: ClassVar[str] = "smooth ECE with automatic bandwidth"
     is_bounded_by_mean_gap: ClassVar[bool] = True
-    exemptions: ClassVar[dict[str, str]] = {
-        "cells": "scores of one cell count as one score, so a tally has its resolution"
-    }
+    exemptions: ClassVar[dict[str, str]] = CELL_EXEMPTION
     bandwidth: Annotated[float, Range(MIN_BANDWIDTH, MAX_BANDWIDTH)] | Literal["auto"] = "auto"
 
     def score_statistic(self, view: View) -> GriddedScores:

@@ -81,10 +81,17 @@ class Logits:
 
     def notes(self, view: View, min_prob: float) -> tuple[Note, ...]:
         """A note on the number of clipped rows."""
-        if not self.n_clipped:
-            return ()
-        text = f"⟨min_prob={min_prob:g}⟩ clipped the probabilities of {self.n_clipped:,} of {view.n_rows:,} rows."
-        return (Note("TN106", text),)
+        return clipping_notes(min_prob, self.n_clipped, view.n_rows)
+
+
+def clipping_notes(min_prob: float, n_clipped: int, n_rows: int | None = None) -> tuple[Note, ...]:
+    """Return a note on the clipped rows, if there are any; without `n_rows` as a number of rows with such values."""
+    if not n_clipped:
+        return ()
+    of_rows = (
+        f"probabilities in {n_clipped:,}" if n_rows is None else f"the probabilities of {n_clipped:,} of {n_rows:,}"
+    )
+    return (Note("TN106", f"⟨min_prob={min_prob:g}⟩ clipped {of_rows} rows."),)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

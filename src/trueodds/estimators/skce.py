@@ -544,7 +544,8 @@ class RowPairs(CellStatistic):
         n, squared_residuals = len(self.index), (self.residual**2).sum(axis=-1)
         errors = []
         for block in draw_multiplicities(n, resamples, max(1, min(256, MAX_DRAWN_ROWS // n)), rng):
-            multiplicity = block[:, self.rows].astype(np.float64)
+            # Of an array in another order, BLAS adds in another order.
+            multiplicity = block[:, self.rows].astype(np.float64, order="C")
             errors.append(
                 self._error_from_pair_sums(
                     self.form,

@@ -10,7 +10,6 @@ from trueodds.calibrators._glm.parameter_covariance import lower_tail
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array
-from trueodds.estimators._glm.logits import clipping_notes
 from trueodds.hypotests._glm.mcllo_likelihood import (
     MclloModel,
     effective_unit_count,
@@ -33,7 +32,10 @@ MIN_UNITS_PER_DF, MAX_SCORE_ERROR_PERCENT = 10, 21
 
 def mcllo_notes(model: MclloModel, view: View, min_prob: float, form: str) -> tuple[Note, ...]:
     """Notes on clipped rows, impossible outcomes, and unidentified parameters."""
-    notes = list(clipping_notes(min_prob, model.n_clipped, view.n_rows))
+    notes = []
+    if model.n_clipped:
+        text = f"⟨min_prob={min_prob:g}⟩ clipped the probabilities of {model.n_clipped:,} of {view.n_rows:,} rows."
+        notes.append(Note("TN106", text))
     if model.n_impossible:
         text = (
             f"{model.n_impossible:,} observed outcomes had predicted probability 0. This alone rejects calibration; the"

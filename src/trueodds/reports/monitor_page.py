@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import trueodds
-from trueodds.core import json_files
 from trueodds.core.formatting import format_number, format_percent_in_text, format_rate, format_share, with_minus_signs
 from trueodds.core.printable import printable_tree, to_printable
 from trueodds.core.table import Column, Table
@@ -40,8 +39,9 @@ def monitor_page(report: MonitorReport, path: str | os.PathLike[str] | None = No
         alt = to_printable(f"Cohorts over time. {first}")
         picture = Picture(source=svg_data_uri(diagram.svg()), alt=alt)
     advice = report.advice
-    text = render_page(
+    return render_page(
         "monitor_page.html.jinja",
+        path=path,
         state=state,
         role={"alarm": "bad", "no alarm": "good"}.get(state, "plain"),
         sentence=first,
@@ -59,9 +59,6 @@ def monitor_page(report: MonitorReport, path: str | os.PathLike[str] | None = No
         version=trueodds.__version__,
         schema=report.json_schema,
     )
-    if path is not None:
-        json_files.write_text(path, text, "TO703")
-    return text
 
 
 def _facts(report: MonitorReport) -> list[dict[str, str]]:

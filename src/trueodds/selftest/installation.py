@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
@@ -164,13 +164,11 @@ def _check_sums() -> Check:
 def _check_numbers() -> Check:
     """Check that numbers are IEEE's: rounding to the nearest, and no small number is taken for 0."""
     smallest = np.array([sys.float_info.min]) / 2.0
-    facts: dict[str, Callable[[], bool]] = {
-        "numbers below 2.2e-308 are kept": lambda: bool(smallest[0] > 0),
-        "sums are rounded to the nearest number": lambda: float(np.float64(1.0) + np.float64(2.0**-53)) == 1.0,
-        "Python's integers have 64 bits in arrays": lambda: np.iinfo(np.intp).bits == 64,
+    facts = {
+        "numbers below 2.2e-308 are kept": bool(smallest[0] > 0),
+        "sums are rounded to the nearest number": float(np.float64(1.0) + np.float64(2.0**-53)) == 1.0,
+        "Python's integers have 64 bits in arrays": np.iinfo(np.intp).bits == 64,
     }
-    wrong = [fact for fact, holds in facts.items() if not holds()]
-    status = FAILED if wrong else PASSED
-    return Check(
-        SECTION, "floating-point numbers", status, f"not so: {'; '.join(wrong)}" if wrong else "; ".join(facts)
-    )
+    wrong = [fact for fact, holds in facts.items() if not holds]
+    detail = f"not so: {'; '.join(wrong)}" if wrong else "; ".join(facts)
+    return Check(SECTION, "floating-point numbers", FAILED if wrong else PASSED, detail)

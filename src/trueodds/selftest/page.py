@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
 import trueodds
-from trueodds.core import json_files
-from trueodds.core.printable import to_printable
+from trueodds.core.printable import printable_tree, to_printable
 from trueodds.core.table import Column, Table
 from trueodds.reports.html.rendering import render_page
 from trueodds.selftest.outcomes import FAILED, NOT_CHECKED, SECTIONS, Check
@@ -23,8 +21,9 @@ def selftest_page(report: SelftestReport, path: str | os.PathLike[str] | None = 
     >>> selftest_page(SelftestReport((), (), {})).startswith("<!doctype html>")
     True
     """
-    text = render_page(
+    return render_page(
         "selftest_page.html.jinja",
+        path=path,
         state="passed" if report.passed else "failed",
         role="good" if report.passed else "bad",
         sentence=report.headline,
@@ -39,13 +38,10 @@ def selftest_page(report: SelftestReport, path: str | os.PathLike[str] | None = 
             for number, (section, content) in enumerate(SECTIONS.items())
         ],
         trace=_trace_table(report),
-        machine=Table.from_entries("Machine and versions", _printable(report.machine.items())),
+        machine=Table.from_entries("Machine and versions", printable_tree(list(report.machine.items()))),
         version=trueodds.__version__,
         schema=report.json_schema,
     )
-    if path is not None:
-        json_files.write_text(path, text, "TO703")
-    return text
 
 
 def _details(report: SelftestReport) -> list[str]:
@@ -102,7 +98,3 @@ def _trace_table(report: SelftestReport) -> Table:
 def _text_table(title: str, columns: dict[str, list[str]], intro: str = "") -> Table:
     cells = (Column(name, [to_printable(text) for text in texts], "text") for name, texts in columns.items())
     return Table(title, tuple(cells), to_printable(intro))
-
-
-def _printable(entries: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(to_printable(name), to_printable(text)) for name, text in entries]

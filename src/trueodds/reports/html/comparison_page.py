@@ -12,7 +12,6 @@ import trueodds
 from trueodds.api.arguments import resolve_data
 from trueodds.api.draw import draw
 from trueodds.api.measure import measure
-from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import (
     format_boolean,
@@ -120,8 +119,9 @@ def comparison_page(result: Comparison | Ranking, models: Any, path: str | Path 
     comparison, entries = isolate_tree(printable_tree((comparison, entries)), printable_tree(list(result.models)))
     facts, compared = ComparisonFacts.from_dict(comparison), [ModelFacts.from_dict(entry) for entry in entries]
     pairs = facts.pairs or (ComparedPair.from_dict(comparison),)
-    text = render_page(
+    return render_page(
         "comparison_page.html.jinja",
+        path=path,
         comparison=facts,
         title=" · ".join(model.name for model in compared),
         sentence=facts.sentence,
@@ -134,9 +134,6 @@ def comparison_page(result: Comparison | Ranking, models: Any, path: str | Path 
         settings=_settings_table(facts, compared),
         notes=[(note.code, note.text) for note in facts.notes],
     )
-    if path is not None:
-        json_files.write_text(path, text, "TO703")
-    return text
 
 
 def _keep_infinite(estimate: Estimate) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from trueodds.estimators._smoothing.local_regression import SMOOTHERS
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.reports.audit_result import AuditResult
 from trueodds.reports.audit_sections import HOLM, NOT_ATTEMPTED, AuditMeasure
-from trueodds.reports.text.formatting import describe_lens
+from trueodds.reports.text.formatting import count_classes, describe_lens
 from trueodds.reports.text.result_tables import standard_measure_label
 
 # The methods of confidence intervals in words, and the paper that the text cites for each.
@@ -100,9 +100,7 @@ def _cited(keys: dict[str, None], *used: str) -> str:
 
 def _describe_rows(audit: AuditResult) -> str:
     data = audit.data
-    nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
-    text = f"Calibration was evaluated on {format_count(data.n, 'row')} of"
-    text += f" {format_count(data.k, *nouns.get(data.kind, ('class', 'classes')))}"
+    text = f"Calibration was evaluated on {format_count(data.n, 'row')} of {count_classes(data)}"
     if data.weighted:
         text += ", with weights"
     if data.votes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from trueodds.core import json_files
 from trueodds.core.content_security_policy import csp_hash
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.formatting import insert_no_break_spaces
@@ -63,14 +65,19 @@ def _parse_date(date: str | datetime.date) -> datetime.date:
 MAX_STRIP_SHARE = 0.96  # position of the largest number on the strips beside the rows, as a share of their width
 
 
-def render_page(template: str, widget_scripts: Sequence[str] = (), **values: Any) -> str:
-    """Return the HTML text of a template beside this module, with the common style and script.
+def render_page(
+    template: str,
+    widget_scripts: Sequence[str] = (),
+    path: str | os.PathLike[str] | None = None,
+    **values: Any,
+) -> str:
+    """Return the HTML text of a template beside this module, with the common style and script; write it to a path.
 
     Each of the scripts of interactive diagrams is included once; `values` are the variables of the template.
     """
     style = _read_template("style.css")
     scripts = list(dict.fromkeys([_read_template("script.js"), *widget_scripts]))
-    return str(
+    text = str(
         _load_environment()
         .get_template(template)
         .render(
@@ -81,6 +88,9 @@ def render_page(template: str, widget_scripts: Sequence[str] = (), **values: Any
             **values,
         )
     )
+    if path is not None:
+        json_files.write_text(path, text, "TO703")
+    return text
 
 
 @cache

@@ -78,12 +78,14 @@ def describe_size(data: AuditData) -> str:
     >>> describe_size(AuditData(source="", n=1000, k=3, kind="classes", logits="logits"))
     '1,000 rows · 3 classes · probabilities computed from logits'
     """
-    nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
     scores = {"log odds": " · scores read as log odds", "logits": " · probabilities computed from logits"}
-    return (
-        f"{format_count(data.n, 'row')} · {format_count(data.k, *nouns.get(data.kind, ('class', 'classes')))}"
-        f"{scores.get(data.logits or '', '')}"
-    )
+    return f"{format_count(data.n, 'row')} · {count_classes(data)}{scores.get(data.logits or '', '')}"
+
+
+def count_classes(data: AuditData) -> str:
+    """Return the number of classes, of labels, or of the outcomes of a confidence."""
+    nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
+    return format_count(data.k, *nouns.get(data.kind, ("class", "classes")))
 
 
 def format_sample_size(data: AuditData) -> str:

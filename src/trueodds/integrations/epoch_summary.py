@@ -371,11 +371,11 @@ class RowCollector:
         keys = hash_row_ids(ids if cluster_ids is None else cluster_ids, self.seed)
         rows = CollectedRows(scores, labels, keys, cluster_ids)
         if self.ignore_index is not None and labels.ndim == 1:
-            rows = select_rows(rows, labels != self.ignore_index)
+            rows = _select(rows, labels != self.ignore_index)
             self.n_ignored += len(labels) - len(rows.labels)
         self.n_added += len(rows.labels)
         if self._key_limit is not None:
-            rows = select_rows(rows, rows.keys < self._key_limit)
+            rows = _select(rows, rows.keys < self._key_limit)
         if len(rows.labels):
             self._batches.append(rows)
             self._n_rows += len(rows.labels)
@@ -407,7 +407,7 @@ class RowCollector:
         )
         if len(rows.keys) > self.max_rows:
             self._key_limit = np.partition(rows.keys, self.max_rows)[self.max_rows]
-            rows = select_rows(rows, rows.keys < self._key_limit)
+            rows = _select(rows, rows.keys < self._key_limit)
         if not len(rows.keys):
             raise InputError(
                 "TO354",
@@ -527,7 +527,7 @@ def _squeeze_column(scores: Array) -> Array:
     return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
 
-def select_rows(rows: CollectedRows, mask: Array) -> CollectedRows:
+def _select(rows: CollectedRows, mask: Array) -> CollectedRows:
     """Return the rows for which the mask (n,) is true."""
     if mask.all():
         return rows

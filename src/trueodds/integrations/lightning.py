@@ -13,6 +13,7 @@ from trueodds.integrations.epoch_summary import EpochCallback, EpochSummarizer, 
 
 try:
     import torch
+    from torch import distributed
 
     try:
         from lightning.pytorch import Callback
@@ -142,7 +143,8 @@ class CalibrationCallback(EpochCallback, Callback):
             if trainer.world_size > 1:
                 from trueodds.integrations.gather_rows import gather_rows
 
-                gather_rows(collector)
+                is_on_cpu = distributed.get_backend() == "gloo"
+                gather_rows(collector, "cpu" if is_on_cpu else pl_module.device)
             suffix = f"/dataloader_idx_{loader}" if n_loaders > 1 else ""
             dtype = torch.float32 if pl_module.device.type == "mps" else torch.float64
             values = {

@@ -105,7 +105,7 @@ class ErrorDifference:
             return None
         if self.method == "welch":
             error, degrees = self.standard_error
-            if error == 0:
+            if not error > 0:
                 return None
             # It excludes 0 exactly if the two-sided p-value of Welch's t-test is below 1 − level. Source: Welch (1947).
             return replace(Interval.from_standard_error(self.value, error, level, degrees), method="welch")

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from trueodds.cli import main
-from trueodds.cli.lookup import ENTRY_POINT_GROUP, installed_studies
+from trueodds.cli.study import ENTRY_POINT_GROUP, installed_studies
 from trueodds.core.errors import InputError
 
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.temperature import TemperatureMap
-from trueodds.cli.lookup import installed_studies
+from trueodds.cli.study import installed_studies
 from trueodds_studies.confirm import (
     CONFIRM_CALIBRATED,
     CONFIRM_MISCALIBRATED,

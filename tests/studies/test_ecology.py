@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 import trueodds as to
 from tests import reference
-from trueodds.cli.lookup import installed_studies
+from trueodds.cli.study import installed_studies
 from trueodds_studies.common.recalibration_methods import MIN_PROB
 from trueodds_studies.ecology import (
     ALL_METHODS,

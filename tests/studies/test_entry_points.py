@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trueodds.cli.lookup import ENTRY_POINT_GROUP, declared_studies, installed_studies
+from trueodds.cli.study import ENTRY_POINT_GROUP, declared_studies, installed_studies
 
 PROJECT = Path(__file__).parents[2] / "studies" / "pyproject.toml"
 DECLARED: dict[str, str] = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["entry-points"][

@@ -11,7 +11,7 @@ from scipy.stats import linregress, norm
 
 from tests import reference
 from trueodds.binning.uniform import Uniform
-from trueodds.cli.lookup import installed_studies
+from trueodds.cli.study import installed_studies
 from trueodds.core.errors import InputError
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens_by_name import as_lens

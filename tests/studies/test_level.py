@@ -11,7 +11,7 @@ from scipy import stats
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.cli.lookup import installed_studies
+from trueodds.cli.study import installed_studies
 from trueodds.hypotests import TESTS
 from trueodds_studies.common.rejection_rates import (
     add_verdicts,

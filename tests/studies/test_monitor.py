@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logit
 
 import trueodds as to
-from trueodds.cli.lookup import installed_studies
+from trueodds.cli.study import installed_studies
 from trueodds.monitoring.monitor_settings import MonitorSettings
 from trueodds_studies.monitor import dependence, peers
 from trueodds_studies.monitor.batch import BatchMonitor

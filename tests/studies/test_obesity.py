@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import trueodds as to
 from tests import reference
-from trueodds.cli.lookup import installed_studies
+from trueodds.cli.study import installed_studies
 from trueodds.data.predictions import Predictions
 from trueodds_studies.common.recalibration_methods import (
     loss_changes,

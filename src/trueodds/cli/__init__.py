@@ -17,12 +17,13 @@ from trueodds.cli.draw import draw
 from trueodds.cli.errors import ARGUMENTS_KEY, EXIT_INVALID_INPUT, as_input_error, convert_usage_error, print_error
 from trueodds.cli.groups import complete_crossings, groups
 from trueodds.cli.judge import judge
-from trueodds.cli.lookup import explain, list_names, study
+from trueodds.cli.lookup import explain, list_names
 from trueodds.cli.measure_and_test import expect, measure, power, test, threshold
 from trueodds.cli.monitor import monitor
 from trueodds.cli.options import refuse_repeated_options
 from trueodds.cli.recalibration import apply, fit
 from trueodds.cli.selftest import selftest
+from trueodds.cli.study import study
 from trueodds.cli.tally import merge, tally
 from trueodds.core.errors import InputError
 from trueodds.core.printable import replace_unencodable

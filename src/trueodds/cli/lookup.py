@@ -1,20 +1,18 @@
-"""trueodds list, explain and study: look up names of methods and the meaning of codes, and run an installed study."""
+"""trueodds list and explain: look up names of methods and the meaning of codes."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import textwrap
-from typing import Any
 
 import click
 
 from trueodds.binning import PARTITION_NAMES
 from trueodds.cli import output
+from trueodds.cli.study import declared_studies, installed_studies
 from trueodds.core.codes import Code, find_near_codes, load_codes, normalize_code, plain_text
-from trueodds.core.errors import InputError, install_studies_command
-from trueodds.core.progress import ProgressBar
+from trueodds.core.errors import InputError
 from trueodds.core.registry import Registry
 from trueodds.core.suggestions import suggest_names
 from trueodds.lenses import LENS_NAMES
@@ -33,7 +31,6 @@ _NAMES_OF_FAMILY = {
     "distances": ("tv", "l1", "l2", "sq-euclidean", "max", "kl", "lp:3"),
 }
 MAX_LINE_WIDTH = 100  # columns of a line on one method
-ENTRY_POINT_GROUP = "trueodds.studies"  # of the entry points by which a package offers studies
 _ALL_FAMILIES = (*_REGISTRY_OF_FAMILY, "studies", *_NAMES_OF_FAMILY)
 
 
@@ -116,56 +113,3 @@ def _suggest_codes(text: str) -> str:
     if near_codes:
         return f"Did you mean {' or '.join(near_codes)}?"
     return "A code is TO (an error) or TN (a note) and three digits, such as TO102."
-
-
-@click.command(short_help="Run a simulation study.")
-@click.argument("name")
-@click.option("--quick", is_flag=True, help="Use fewer data sets, for a quick look.")
-@click.option(
-    "--out", type=click.Path(file_okay=False), help="Folder for table and figure; an interrupted study resumes from it."
-)
-@click.option("--method", "methods", multiple=True, help="Run only this method; may be repeated.")
-@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data, for studies that need them.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed of the simulated data."
-)
-@click.option("--json", "as_json", is_flag=True, help="The table as JSON instead of text.")
-def study(
-    name: str, quick: bool, out: str | None, methods: tuple[str, ...], data: str | None, seed: int, as_json: bool
-) -> None:
-    """Run one of the studies: see trueodds list studies."""
-    run = installed_studies().load(name)
-    restrictions: dict[str, Any] = {"methods": list(methods) or None, "data": data}
-    settings = {key: value for key, value in restrictions.items() if value is not None}
-    for key in settings.keys() - inspect.signature(run).parameters.keys():
-        raise InputError(
-            "TO603",
-            f"The study {name} does not take this option.",
-            f"--{'method' if key == 'methods' else key}",
-            "Omit it.",
-        )
-    with ProgressBar() as progress:
-        result = run(quick=quick, out=out, rng=seed, progress=progress, **settings)
-    output.print_text(json.dumps(result.to_dict()) if as_json else str(result), is_verbatim=True)
-
-
-def declared_studies() -> dict[str, str]:
-    """Return the studies of all installed packages by name, each as `module:function`, without importing them."""
-    from importlib.metadata import entry_points
-
-    return {
-        point.name: point.value for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name)
-    }
-
-
-def installed_studies() -> Registry:
-    """Return the installed studies; TO804 if there are none."""
-    table = declared_studies()
-    if not table:
-        raise InputError(
-            "TO804",
-            "The studies are a package of their own, trueodds-studies, which is not installed.",
-            f"no entry points of the group {ENTRY_POINT_GROUP}",
-            install_studies_command(),
-        )
-    return Registry("study", table)

@@ -24,6 +24,7 @@ from trueodds.lenses.view import View
 MIN_PROB = 1e-12  # default smallest probability of fits
 MIN_PROB_OF_LOGITS = 1e-300  # the same where log-probabilities are known: it replaces exact zeros only
 MinProb = Annotated[float, Range(0, 0.5, closed="neither")]
+_COUNT_BLOCK_SIZE = 2**16  # probabilities counted at once, so that temporaries stay in cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,15 +224,20 @@ class ReplacedCounts:
             is_low = is_zero if min_prob <= MIN_PROB_OF_LOGITS else P.values < np.log(min_prob)
             # Only whether a probability is 0 or below `min_prob` matters for the counts, so other numbers replace it.
             P = np.where(is_zero, 0.0, np.where(is_low, min_prob / 2, 1.0))
-        is_low = P < _round_up_to_dtype(min_prob, P.dtype)
-        if (n_replaced := int(np.count_nonzero(is_low))) == 0:
-            return cls(min_prob, P.size)
-        rows = np.flatnonzero(is_low.any(axis=1))
-        y = Y[rows]
-        is_event = np.arange(P.shape[1]) == y[:, None] if y.ndim == 1 else y > 0
-        is_replaced_event = is_low[rows] & is_event
-        n_zero_events = int((is_replaced_event & (P[rows] == 0)).any(axis=1).sum())
-        return cls(min_prob, P.size, n_replaced, int(np.count_nonzero(is_replaced_event)), n_zero_events)
+        block_size = max(1, _COUNT_BLOCK_SIZE // P.shape[1])
+        threshold = _round_up_to_dtype(min_prob, P.dtype)
+        n_replaced, n_replaced_events, n_zero_events = 0, 0, 0
+        for block in (slice(start, start + block_size) for start in range(0, len(P), block_size)):
+            is_low = P[block] < threshold
+            if (count := int(np.count_nonzero(is_low))) > 0:
+                n_replaced += count
+                y = Y[block]
+                is_replaced_event = is_low[np.arange(len(y)), y][:, None] if y.ndim == 1 else is_low & (y > 0)
+                if is_replaced_event.any():
+                    n_replaced_events += int(np.count_nonzero(is_replaced_event))
+                    is_zero = P[block][np.arange(len(y)), y][:, None] == 0 if y.ndim == 1 else P[block] == 0
+                    n_zero_events += int((is_replaced_event & is_zero).any(axis=1).sum())
+        return cls(min_prob, P.size, n_replaced, n_replaced_events, n_zero_events)
 
     def __add__(self, other: ReplacedCounts) -> ReplacedCounts:
         return ReplacedCounts(

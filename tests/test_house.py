@@ -436,11 +436,14 @@ def test_no_module_gives_a_constant_two_values() -> None:
     for file in FILES:
         names: set[str] = set()
         for node in tree(file).body:
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper():
-                name = node.targets[0].id
-                is_derived = any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.value))
-                doubled += [f"{inside(file)}: {name}"] * (name in names and not is_derived)
-                names.add(name)
+            if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+                continue
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            parts = [part for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+            constants = {part.id for part in parts if part.id.isupper() and isinstance(part.ctx, ast.Store)}
+            used = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+            doubled += [f"{inside(file)}: {name}" for name in (constants & names) - used]
+            names |= constants
     assert doubled == []
 
 

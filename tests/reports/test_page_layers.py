@@ -13,7 +13,7 @@ from tests.reports.test_page import Read
 from trueodds.data.predictions import Predictions
 from trueodds.reports.audit import Audit, audit
 from trueodds.reports.html import audit_page as page
-from trueodds.reports.html.svg_pictures import describe_bin, reliability_svg, select_bins
+from trueodds.reports.html.svg_pictures import bin_label, reliability_svg, select_bins
 
 
 def _overconfident(k: int = 4, n: int = 500) -> Predictions:
@@ -56,7 +56,7 @@ def test_the_page_opens_with_the_recalibration_before_and_after(report: Audit, h
         table = recalibration["diagrams"][time]["table"]
         assert sum(table["n"]) == recalibration["diagrams"]["n"] == 500
         for row in select_bins(table):
-            assert describe_bin(row, ("confidence", "accuracy")) in opening
+            assert bin_label(row, ("confidence", "accuracy")) in opening
 
 
 def test_the_rows_after_the_recalibration_are_those_whose_gain_was_tested(report: Audit) -> None:

@@ -5,8 +5,11 @@ Rows are collected if their probabilities fit into the memory of this process, t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -36,11 +39,6 @@ from trueodds.tallies.tally import NO_ROWS_TEXT, Tally, require_rows
 
 if TYPE_CHECKING:
     from trueodds.diagrams.recipe import Recipe
-import os
-from collections.abc import Iterator
-from contextlib import suppress
-from functools import cache
-from pathlib import Path
 
 Mode = Literal["exact", "tally"] | None
 WeightKind = Literal["importance", "frequency"] | None

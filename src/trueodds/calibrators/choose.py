@@ -90,7 +90,7 @@ class Candidate:
     method: str
     parameters: str | None  # description of the fit on all rows; None if the candidate was dropped early
     log_loss: float  # mean, in nats, after mixing with the uniform distribution
-    # None if the candidate was dropped early:
+    # The numbers up to `accuracy_change` are None if the candidate was dropped early.
     brier: float | None = None
     difference: float | None = None  # mean log loss minus that of the best candidate
     se: float | None = None  # of that difference, paired by row or cluster

@@ -284,7 +284,8 @@ class NumPySource(TextTarget):
 
     language = "NumPy source"
     functions: ClassVar[Mapping[str, str]] = {
-        **{name: f"np.{name}" for name in ("log", "exp")},
+        "log": "np.log",
+        "exp": "np.exp",
         "least": "np.minimum",
         "greatest": "np.maximum",
     }

@@ -61,7 +61,7 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         "Columns of logits or log-probabilities; replaces --probs. Without a value: those of --probs, or"
         " the array of an npz file that fits.",
         is_flag=False,
-        flag_value=READS_PROBS,
+        flag_value=READS_PROBS,  # without a value, as in `audit x.npz --logits`
     ),
     make_option("--confidence", "C", "Column of the confidence in the chosen answer, with --correct or --predicted."),
     make_option("--correct", "C", "Column that says whether the chosen answer was correct."),

@@ -8,22 +8,6 @@ import numpy as np
 
 from trueodds.core.typing import Array
 
-
-def holm(pvalues: Sequence[float]) -> list[float]:
-    """Return Holm's step-down adjusted p-values, valid under any dependence of the tests; NaN stays NaN.
-
-    Source: Holm (1979).
-
-    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(pvalues, kind="stable")  # NaN is sorted last
-    increasing = np.maximum.accumulate([(len(pvalues) - i) * pvalues[j] for i, j in enumerate(order)])
-    adjusted = np.empty(len(pvalues))
-    adjusted[order] = np.where(np.isnan(increasing), np.nan, np.minimum(increasing, 1.0))
-    return [float(p) for p in adjusted]
-
-
 TIE_TOLERANCE = 1e-10  # a draw within this relative distance of the observed statistic ties with it
 
 
@@ -66,3 +50,18 @@ def exact_pvalues(observed: Array, values: Array, probabilities: Array) -> tuple
     pvalues = np.full(len(observed), np.nan)
     pvalues[is_defined] = [tail[0] for tail in tails]
     return [float(min(p, 1.0)) for p in pvalues], min(joint, 1.0)
+
+
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """Return Holm's step-down adjusted p-values, valid under any dependence of the tests; NaN stays NaN.
+
+    Source: Holm (1979).
+
+    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(pvalues, kind="stable")  # NaN is sorted last
+    increasing = np.maximum.accumulate([(len(pvalues) - i) * pvalues[j] for i, j in enumerate(order)])
+    adjusted = np.empty(len(pvalues))
+    adjusted[order] = np.where(np.isnan(increasing), np.nan, np.minimum(increasing, 1.0))
+    return [float(p) for p in adjusted]

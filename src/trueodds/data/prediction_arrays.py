@@ -42,9 +42,7 @@ ARRAY_FIELDS = (
     "votes",
     "weight",
 )
-
-
-# Those with one entry or row per prediction, except for `labeled`, `group` and `cluster`, which are no plain columns.
+# Fields with one entry or row per prediction, except for `labeled`, `group` and `cluster`, which are no plain columns.
 ROW_ARRAYS = ("p", "logits", "partial_y", "votes", "counts", "weight", "row_id")
 
 

@@ -56,7 +56,7 @@ class TableHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadingSettings:
-    """How the rows of every partition are read; sent to the workers."""
+    """How the rows of tables are read; also sent to the workers that read partitions."""
 
     selection: ColumnSelection  # the columns, as the caller names them
     classes: Sequence[Any] | None = None

@@ -164,7 +164,8 @@ def cells_of_columns(P: Array, Y: Array, w: Array | None, first: int = 0) -> Cel
         return Cells.from_dense_table(
             m, len(UNWEIGHTED_SUMS), lambda n, sums: fine_grid.tally_outcomes(*outcome_inputs, n, sums)
         )
-    share_inputs = (P, as_plain_array(Y.astype(np.float64)), w, first, first + m, CELL_EDGES, has_exact_cells)
+    shares = as_plain_array(Y.astype(np.float64, copy=False))
+    share_inputs = (P, shares, w, first, first + m, CELL_EDGES, has_exact_cells)
     return Cells.from_dense_table(
         m, len(WEIGHTED_SUMS), lambda n, sums: fine_grid.tally_weighted_shares(*share_inputs, n, sums)
     )

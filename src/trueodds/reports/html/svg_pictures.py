@@ -85,9 +85,7 @@ def belt_svg(table: Mapping[str, Sequence[Any]], label: str) -> str:
 
     `table` is that of the diagram; `label` is the alternative text.
     """
-    curve, belt, strip = (
-        [row for row in table_rows(table) if row["part"] == part] for part in ("curve", "belt", "strip")
-    )
+    curve, belt, strip = (_part(table, part) for part in ("curve", "belt", "strip"))
     widest = max(row["level"] for row in belt)
     band = [row for row in belt if row["level"] == widest]
     points = [{"mean_prediction": row["x_low"], "outcome_rate": row["rate"]} for row in curve]
@@ -169,11 +167,11 @@ def axis_title(name: str) -> str:
     return _AXIS_TITLES.get(name, name.capitalize())
 
 
-def describe_bin(row: Bin, axes: tuple[str, str]) -> str:
+def bin_label(row: Bin, axes: tuple[str, str]) -> str:
     """Return the numbers of a bin as one line of text.
 
     >>> row = {"mean_prediction": 0.25, "outcome_rate": 0.5, "n": 4, "bar_low": 0.0, "bar_high": 0.75}
-    >>> describe_bin(row, ("predicted", "observed"))
+    >>> bin_label(row, ("predicted", "observed"))
     'predicted 25.0 %, observed 50.0 %, 4 rows; 0.0 % to 75.0 % if calibrated: inside'
     """
     text = f"{axes[0]} {format_share(row['mean_prediction'])}, {axes[1]} {format_share(row['outcome_rate'])}, "
@@ -317,7 +315,7 @@ def _draw_shares(bins: Sequence[Bin], frame: _Frame) -> str:
 def _draw_bin(row: Bin, frame: _Frame, axes: tuple[str, str], *, is_first: bool) -> str:
     """Draw the mark and the consistency bar of a bin, with an invisible area that receives the pointer events."""
     x, y = frame.point(row["mean_prediction"], row["outcome_rate"]).split(",")
-    text = escape(describe_bin(row, axes))
+    text = escape(bin_label(row, axes))
     bar = ""
     if row.get("bar_low") is not None and row.get("bar_high") is not None:
         off = " off" if row.get("outside") else ""

@@ -23,10 +23,10 @@ WRITTEN_OR_READ = re.compile(r"(?:to|from)_(?:dict|json)$")  # names of function
 # Methods whose names are also values of settings (interval="auto", band="consistency"), settings or columns.
 HOMONYMS = frozenset({"auto", "beta", "bins", "consistency", "kernel", "score", "shift"})
 LIMITS = {
-    "modules": 445,
-    "lines of code": 72_533,
-    "lines of docstrings": 25_582,
-    "modules under 60 lines of code": 66,
+    "modules": 446,
+    "lines of code": 72_545,
+    "lines of docstrings": 25_583,
+    "modules under 60 lines of code": 67,
     "public methods of the largest class": 26,
     "places that ask for Predictions or Tally": 46,
     "functions that convert to or from JSON": 43,

@@ -31,7 +31,7 @@ def registry() -> Registry[Any]:
     return Registry().with_resources((schema(name)["$id"], Resource.from_contents(schema(name))) for name in NAMES)
 
 
-def valid(document: Any, name: str) -> Any:
+def assert_valid(document: Any, name: str) -> Any:
     """What the schema allows, as strict JSON holds it: no NaN, no infinity, text keys."""
     document = json.loads(json.dumps(document, allow_nan=False))
     jsonschema.Draft202012Validator(schema(name), registry=registry()).validate(document)
@@ -62,11 +62,11 @@ def test_a_schema_has_an_absolute_id_with_the_version_of_its_format(name: str) -
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("lens", ["confidence", "classwise"])
 def test_an_estimate_keeps_its_schema(k: int, lens: str) -> None:
-    valid(to.measure(predictions(k), "ece", lens=lens).to_dict(), "estimate")
+    assert_valid(to.measure(predictions(k), "ece", lens=lens).to_dict(), "estimate")
 
 
 def test_an_infinite_estimate_is_null_with_a_note() -> None:
-    document = valid(to.measure(to.Predictions([1, 1], [0.0, 0.5]), "log_loss").to_dict(), "estimate")
+    document = assert_valid(to.measure(to.Predictions([1, 1], [0.0, 0.5]), "log_loss").to_dict(), "estimate")
     assert document["value"] is None
     assert document["notes"] != []
 
@@ -74,14 +74,14 @@ def test_an_infinite_estimate_is_null_with_a_note() -> None:
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("lens", ["confidence", "classwise"])
 def test_a_verdict_keeps_its_schema(k: int, lens: str) -> None:
-    valid(to.test(predictions(k), "consistency", lens=lens, resamples=19).to_dict(), "verdict")
+    assert_valid(to.test(predictions(k), "consistency", lens=lens, resamples=19).to_dict(), "verdict")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"effect": 0.1}, {"width": 0.1}], ids=str)
 def test_a_plan_keeps_its_schema(options: dict[str, float]) -> None:
     settings = {} if "width" in options else {"simulations": 20}
-    valid(to.power(predictions(3), **options, **settings).to_dict(), "power")
+    assert_valid(to.power(predictions(3), **options, **settings).to_dict(), "power")
 
 
 @pytest.mark.parametrize("name", ["ece", "brier", "skce"])
@@ -89,41 +89,41 @@ def test_a_plan_keeps_its_schema(options: dict[str, float]) -> None:
 def test_a_comparison_keeps_its_schema(name: str, settings: dict[str, Any]) -> None:
     a = predictions(3)
     b = to.Predictions(a.y, a.P**2, sum_tolerance=1)
-    valid(to.compare(a, b, name, resamples=19, **settings).to_dict(), "comparison")
+    assert_valid(to.compare(a, b, name, resamples=19, **settings).to_dict(), "comparison")
 
 
 def test_an_infinite_difference_is_null() -> None:
     a, b = to.Predictions([1, 1], [0.0, 0.5]), to.Predictions([1, 1], [0.5, 0.5])
-    assert valid(to.compare(a, b, "log_loss").to_dict(), "comparison")["difference"] is None
+    assert assert_valid(to.compare(a, b, "log_loss").to_dict(), "comparison")["difference"] is None
 
 
 @pytest.mark.parametrize("settings", [{}, {"interval": None}, {"null": "swap"}], ids=str)
 def test_a_ranking_keeps_its_schema(settings: dict[str, Any]) -> None:
     a = predictions(2)
     models = {"a": a, "flat": to.Predictions(a.y, [0.5] * a.n), "sure": to.Predictions(a.y, [0.99] * a.n)}
-    document = valid(to.compare(models, "brier", resamples=99, **settings).to_dict(), "ranking")
+    document = assert_valid(to.compare(models, "brier", resamples=99, **settings).to_dict(), "ranking")
     assert len(document["pairs"]) == len(document["settled"]) + len(document["unsettled"]) == 3
 
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_an_audit_keeps_its_schema(k: int) -> None:
-    document = valid(to.audit(predictions(k)).to_dict(), "audit")
+    document = assert_valid(to.audit(predictions(k)).to_dict(), "audit")
     assert document["version"] == to.__version__
 
 
 @pytest.mark.parametrize("made", [example, unremarkable])
 def test_the_audit_that_the_pages_are_tested_on_keeps_the_schema(made: Callable[[], Any]) -> None:
-    valid(made(), "audit")
+    assert_valid(made(), "audit")
 
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_tally_keeps_its_schema(k: int) -> None:
-    valid(to.tally(predictions(k)).to_dict(), "tally")
+    assert_valid(to.tally(predictions(k)).to_dict(), "tally")
 
 
 @pytest.mark.parametrize("method", ["temperature", "isotonic", "auto"])
 def test_a_calibrator_keeps_its_schema(method: str) -> None:
-    valid(to.fit(predictions(3), method).to_dict(), "calibrator")
+    assert_valid(to.fit(predictions(3), method).to_dict(), "calibrator")
 
 
 def resolved(node: Any, document: Any) -> list[tuple[Any, Any]]:
@@ -184,7 +184,7 @@ def test_every_key_of_a_result_is_in_its_schema() -> None:
     }
     for name, objects in results.items():
         for result in objects:
-            assert undocumented(valid(result.to_dict(), name), schema(name), schema(name)) == set(), name
+            assert undocumented(assert_valid(result.to_dict(), name), schema(name), schema(name)) == set(), name
 
 
 SECTION_OF_SCHEMA = {name: name.capitalize() for name in NAMES}

@@ -10,7 +10,7 @@ from scipy.stats import binom
 import trueodds as to
 from tests import reference
 from tests.rates import rate_is_at_level
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.api.by_group import by_group
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
@@ -377,7 +377,7 @@ def test_a_group_reports_the_mean_prediction_and_the_event_rate():
         (pytest.approx(0.65), 1.0),
         (pytest.approx(0.35), 0.25),
     ]
-    assert [group["event_rate"] for group in valid(groups.to_dict(), "groups")["groups"]] == [1.0, 0.25]
+    assert [group["event_rate"] for group in assert_valid(groups.to_dict(), "groups")["groups"]] == [1.0, 0.25]
     assert [i for i, line in enumerate(str(groups).splitlines()) if "predicted" in line] in ([1], [2])  # a heading
 
 
@@ -387,9 +387,9 @@ def test_several_views_have_no_direction():
     preds = Predictions(rng.integers(0, 3, 60), P, group=np.arange(60) % 2)
     for lens in ("classwise", "canonical"):
         groups = by_group(preds, lens=lens, resamples=29, interval=None)
-        assert {(group["mean_prob"], group["event_rate"]) for group in valid(groups.to_dict(), "groups")["groups"]} == {
-            (None, None)
-        }
+        assert {
+            (group["mean_prob"], group["event_rate"]) for group in assert_valid(groups.to_dict(), "groups")["groups"]
+        } == {(None, None)}
         assert "observed" not in str(groups).splitlines()[1]
     assert by_group(preds, resamples=29, interval=None).groups[0].mean_prob == pytest.approx(P.max(axis=1)[::2].mean())
 
@@ -558,7 +558,7 @@ def test_the_answer_is_frozen_strict_and_lines_up():
     groups = by_group(Predictions(y, p, group=group), crossings=2, resamples=49)
     with pytest.raises(dataclasses.FrozenInstanceError):
         groups.level = 0.5
-    document = valid(groups.to_dict(), "groups")
+    document = assert_valid(groups.to_dict(), "groups")
     assert [group["label"] for group in document["groups"]] == [group.label for group in groups.groups]
     lines = str(groups).splitlines()
     start = next(i for i, line in enumerate(lines) if line.endswith("status"))  # a wide table has a second block
@@ -611,7 +611,9 @@ def test_an_interval_from_zero_of_a_group_that_is_off_is_explained():
     ids=["infinite", "undefined", "bare"],
 )
 def test_what_is_infinite_undefined_or_not_requested_keeps_the_schema(y, p, group, settings):
-    document = valid(by_group(Predictions(y, p, group=list(group)), resamples=49, **settings).to_dict(), "groups")
+    document = assert_valid(
+        by_group(Predictions(y, p, group=list(group)), resamples=49, **settings).to_dict(), "groups"
+    )
     assert None in (
         document["multicalibration"]["value"],
         *(group["error"] for group in document["groups"]),

@@ -13,7 +13,7 @@ import pytest
 import trueodds as to
 from tests.api import bold_values
 from tests.rates import rate_is_at_level
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.api.table_columns import MeasureColumn
 from trueodds.api.table_results import ResultTable
 from trueodds.core.errors import InputError
@@ -304,7 +304,7 @@ def test_csv_and_frame_have_the_unrounded_numbers(table: ResultTable) -> None:
 
 
 def test_the_json_keeps_its_schema(table: ResultTable) -> None:
-    document = valid(table.to_dict(), "table")
+    document = assert_valid(table.to_dict(), "table")
     assert json.loads(json.dumps(document)) == document
 
 

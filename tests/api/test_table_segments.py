@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.api.table_results import ResultTable
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
@@ -182,7 +182,7 @@ def test_the_json_of_segments_and_versions_has_the_schema(interval: str | None) 
     y, models, segment = data()
     versions = {"net": {"before": models["sharp"], "after": models["true"]}}
     table = to.table(y, versions, ["ece"], by=segment, interval=interval, **FAST)
-    document = valid(table.to_dict(), "table")
+    document = assert_valid(table.to_dict(), "table")
     assert document["versions"] == ["before", "after"]
     assert document["segments"] == list(SEGMENTS)
     assert len(document["cells"]) == 6
@@ -252,7 +252,7 @@ def test_versions_with_other_rows_are_called_unpaired() -> None:
     assert note.startswith("1 of 1 difference: Compared as independent samples (net, after and net, before: their")
     assert "(unpaired comparisons, familywise error rate 5 %)" in table.caption
     assert not table.columns[0].differences[0].paired
-    valid(table.to_dict(), "table")
+    assert_valid(table.to_dict(), "table")
     paired = to.table(y, {"net": {"before": models["sharp"], "after": models["true"]}}, ["brier"], **FAST)
     assert paired.columns[0].differences[0].paired
     assert "unpaired" not in paired.caption

@@ -13,7 +13,7 @@ import pytest
 import trueodds as to
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.lenses.selective_risk import selective_risk
 
 HOW = ["--confidence", "c", "--correct", "ok", "--percent", "--abstained", "skip"]
@@ -73,7 +73,7 @@ def test_the_numbers_by_hand(run: Run, exam: Path) -> None:
 
 def test_json_is_one_object_of_the_same_numbers(run: Run, exam: Path) -> None:
     document = json.loads(run("answers", exam, *HOW, "--json", "-").stdout)
-    valid(document, "answers")
+    assert_valid(document, "answers")
     assert (document["n_queries"], document["abstained"], document["n"], document["coverage"]) == (250, 50, 200, 0.8)
     assert [point["risk"] for point in document["selective_risk"]["at"]] == pytest.approx([0.26, 0.35, None, None])
     points = [point["operating_point"] for point in document["selective_risk"]["at"]]
@@ -95,11 +95,11 @@ def test_the_threshold_of_a_target_risk_is_printed_and_written(run: Run, exam: P
     answered = "confidence ≥ 0.9 answers 40%, observed risk 0.2"
     assert values["threshold"] == f"{answered} · risk ≤ 0.35 with 95% confidence"
     document = json.loads(run("answers", exam, *HOW, "--max-risk", 0.35, "--level", 0.9, "--json", "-").stdout)
-    valid(document, "answers")
+    assert_valid(document, "answers")
     known = {"threshold": 0.9, "coverage": 0.4, "risk": 0.2, "answered": 100, "max_risk": 0.35, "level": 0.9}
     assert {key: document["threshold"][key] for key in known} == pytest.approx(known)
     document = json.loads(run("answers", exam, *HOW, "--max-risk", 0.2, "--json", "-").stdout)
-    valid(document, "answers")
+    assert_valid(document, "answers")
     assert document["threshold"]["threshold"] is None
     assert "no threshold has a risk ≤ 0.35" in run("answers", exam, *HOW, "--max-risk", 0.35, "--question", "q").stdout
 
@@ -199,7 +199,7 @@ def test_answers_to_a_repeated_question_are_not_called_questions(run: Run, exam:
         json.loads(run("answers", exam, *HOW, *more, "--json", "-").stdout) for more in ([], ["--question", "q"])
     ]
     assert [document["questions"] for document in documents] == [None, 41]
-    valid(documents[1], "answers")
+    assert_valid(documents[1], "answers")
 
 
 def test_an_error_of_one_bin_says_so(run: Run, folder: Path) -> None:
@@ -312,7 +312,7 @@ def test_refusals_and_answers_without_a_confidence_are_counted_apart(run: Run, f
     assert (values["abstained"], values["no confidence"], values["coverage"]) == ("20", "20", "60%")
     assert "20 of 100 answers have no confidence (50% of them are correct)" in done.stdout
     document = json.loads(run(*words, "--json", "-").stdout)
-    valid(document, "answers")
+    assert_valid(document, "answers")
     assert (document["abstained"], document["without_confidence"], document["coverage"]) == (20, 20, 0.6)
 
 

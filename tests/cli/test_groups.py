@@ -11,7 +11,7 @@ import pytest
 
 import trueodds as to
 from tests.cli.conftest import Run
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.api.by_group import by_group
 
 
@@ -44,7 +44,7 @@ def test_it_prints_what_by_group_prints(run: Run, people: str) -> None:
 
 def test_json_on_stdout_is_one_object_of_the_schema(run: Run, people: str) -> None:
     done = run("groups", people, *TWO, "--resamples", 99, "--against", "rest", "--min-effect", 0.2, "--json", "-")
-    document = valid(json.loads(done.stdout), "groups")
+    document = assert_valid(json.loads(done.stdout), "groups")
     assert document["settings"]["min_effect"] == 0.2
     assert {gap["second"] for gap in document["gaps"]} == {"rest"}
     assert [group["n"] for group in document["groups"] if group["value"] == "one"] == [1]

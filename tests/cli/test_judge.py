@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import trueodds as to
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.cli import main
 
 LABELED = np.arange(300) % 4 == 0
@@ -62,7 +62,7 @@ def test_the_command_takes_probabilities_and_plans_labels(path: Path) -> None:
     document = json.loads(
         run(path, "--label", "a", "--probability", "pi", "--half-width", "0.08", "--json", "-").stdout
     )
-    assert valid(document, "judge") == document
+    assert assert_valid(document, "judge") == document
     assert document.pop("labels_needed") == expected.labels_needed(0.08)
     assert document == expected.to_dict()
 

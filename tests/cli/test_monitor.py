@@ -15,7 +15,7 @@ import pytest
 
 import trueodds as to
 from tests.cli.conftest import Run
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.monitoring.open_metrics import open_metrics
 
 DAYS = 40
@@ -64,7 +64,7 @@ def test_the_command_gives_the_report_of_the_class(run: Run, frame: pd.DataFrame
     result = run("monitor", table, "--state", state, *FIRST, "--as-of", AS_OF, "--group", "region", "--json", "-")
     assert result.exit_code == 1, result.stderr
     report = from_python(frame, group="region")
-    document = valid(json.loads(result.stdout), "monitor")
+    document = assert_valid(json.loads(result.stdout), "monitor")
     advice = document.pop("advice")
     assert document == {name: value for name, value in report.to_dict().items() if name != "advice"}
     text = run("monitor", "--state", state).stdout  # without files
@@ -384,7 +384,7 @@ def test_a_fleet_names_the_models_that_need_attention(
     states = [tmp_path / f"{name}.json" for name in names]
     result = run("monitor", "--fleet", *states, "--json", "-")
     assert result.exit_code == 1
-    document = valid(json.loads(result.stdout), "fleet")
+    document = assert_valid(json.loads(result.stdout), "fleet")
     assert [(member["name"], member["needs_attention"]) for member in document["members"]] == [
         ("drifting", True), ("quiet", False),
     ]  # fmt: skip

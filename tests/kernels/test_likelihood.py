@@ -61,7 +61,7 @@ def relative_logs(P):
     return (logs - logs.max(axis=1, keepdims=True)).tolist()
 
 
-def close(actual, expected, x):
+def assert_close(actual, expected, x):
     # The j-th sum consists of terms as large as the j-th power of a log; rounding leaves 1e-13 of them.
     size = max((abs(value) for row in x for value in row), default=0.0) + 1
     for j, (one, other) in enumerate(zip(actual, expected, strict=True)):
@@ -78,7 +78,7 @@ def test_tempered_sums_are_those_of_a_loop(n, k, dtype, layout):
     for beta in (0.3, 1.0, 4.0):
         for outcomes, shares in ((Y, Y), (y, np.eye(k)[y])):
             sums = tempered_log_loss(layout(P), layout(outcomes), layout(w), beta, MIN_PROB)
-            close(sums, looped(x, shares.tolist(), w.tolist(), beta), x)
+            assert_close(sums, looped(x, shares.tolist(), w.tolist(), beta), x)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -91,18 +91,18 @@ def test_linear_sums_are_those_of_a_loop(n, k, dtype, layout):
     x = X.astype(float).tolist()
     for theta in (-1.5, 0.0, 2.0):
         for outcomes, shares in ((Y, Y), (y, np.eye(k)[y])):
-            close(
+            assert_close(
                 linear_log_loss(layout(X), layout(outcomes), w, theta), looped(x, shares.tolist(), w.tolist(), theta), x
             )
         expected = looped(x, Y.tolist(), w.tolist(), theta, offset.astype(float).tolist())
-        close(linear_log_loss(layout(X), Y, w, theta, layout(offset)), expected, x)
+        assert_close(linear_log_loss(layout(X), Y, w, theta, layout(offset)), expected, x)
 
 
 def test_outcomes_that_are_nothing_leave_the_model_alone():
     # Shares of zeros: the sums of log Σexp.
     P, Y, _, w = data(20, 3)
     x = relative_logs(P)
-    close(tempered_log_loss(P, 0 * Y, w, 1.0, MIN_PROB), looped(x, (0 * Y).tolist(), w.tolist(), 1.0), x)
+    assert_close(tempered_log_loss(P, 0 * Y, w, 1.0, MIN_PROB), looped(x, (0 * Y).tolist(), w.tolist(), 1.0), x)
 
 
 @pytest.mark.parametrize("n", [2047, 2048, 2049, 4097])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.monitoring.cohorts import Unit
 
 DAYS = 40
@@ -397,9 +397,9 @@ def test_invalid_settings_are_refused() -> None:
 
 
 def test_the_json_of_a_report_keeps_its_schema(table: dict[str, Any]) -> None:
-    valid(to.Monitor().report().to_dict(), "monitor")
-    valid(once(table, group="region").report().to_dict(), "monitor")
-    valid(monitor().update(rows_of(table), table["time"]).report().to_dict(), "monitor")
+    assert_valid(to.Monitor().report().to_dict(), "monitor")
+    assert_valid(once(table, group="region").report().to_dict(), "monitor")
+    assert_valid(monitor().update(rows_of(table), table["time"]).report().to_dict(), "monitor")
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from scipy.stats import binom
 import trueodds as to
 from tests import reference
 from tests.reports.example import example, typed
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.api.by_group import by_group
 from trueodds.reports.analysis import analyze_rows
 from trueodds.reports.audit import audit
@@ -171,7 +171,7 @@ def test_a_tally_keeps_its_groups_without_gaps_and_says_so():
     assert (tallied["among_groups"]["widest"], tallied["among_groups"]["multicalibration"]) == ([], None)
     assert tallied["among_groups"]["correction"] == "Holm"
     assert "TN166" in codes(tallied)
-    valid(tallied, "audit")
+    assert_valid(tallied, "audit")
 
 
 def test_crossings_of_a_tally_or_of_one_column_are_refused():
@@ -193,7 +193,7 @@ def test_labels_that_do_not_exclude_each_other_are_corrected_by_holm():
     document = audit(preds, resamples=99).to_dict()
     assert document["among_groups"]["correction"] == "Holm"
     assert "TN165" in codes(document)
-    valid(document, "audit")
+    assert_valid(document, "audit")
 
 
 @pytest.mark.slow
@@ -201,7 +201,7 @@ def test_labels_that_do_not_exclude_each_other_are_corrected_by_holm():
     "extra", [{"cluster": np.arange(600) // 3}, {"weight": np.arange(600) % 3}], ids=["cluster", "weight"]
 )
 def test_clusters_and_weights_keep_the_schema(extra):
-    document = valid(audit(simulated(**extra), crossings=True, resamples=99).to_dict(), "audit")
+    document = assert_valid(audit(simulated(**extra), crossings=True, resamples=99).to_dict(), "audit")
     assert all(group["pvalue"] <= group["joint"] for group in document["groups"])
 
 
@@ -219,7 +219,7 @@ def test_text_page_and_json_show_the_same_groups(crossed):
         assert phrase in text
         assert phrase in html
     json.dumps(document, allow_nan=False)
-    valid(document, "audit")
+    assert_valid(document, "audit")
 
 
 @pytest.mark.slow

@@ -9,13 +9,13 @@ import pytest
 
 import trueodds as to
 from tests.reports.example import typed
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.reports.text import vote_tables
 from trueodds.reports.text.terminal import render_text
 
 
 def people(preds: to.Predictions) -> dict[str, Any]:
-    document = valid(to.audit(preds, resamples=99).to_dict(), "audit")
+    document = assert_valid(to.audit(preds, resamples=99).to_dict(), "audit")
     assert document["people"]["majority"]["ece"]["debiased"] is None
     return document
 

@@ -19,7 +19,7 @@ import trueodds as to
 from tests import reference
 from tests.reports.example import example, typed
 from tests.reports.test_page import Read, forms
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.cli import main
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
@@ -216,7 +216,7 @@ def test_shares_without_counts_have_no_noise_and_no_p(audited: dict[str, Any]) -
     assert {"TN132", "TN140"} <= notes
     document = audited | {"people": strict_json(people)}
     assert "The number of annotators per row is unknown" in terminal.render_text(document)
-    valid(document, "audit")
+    assert_valid(document, "audit")
 
 
 def test_a_row_without_weight_is_not_listed() -> None:
@@ -265,11 +265,11 @@ def test_a_smaller_alpha_gets_as_many_draws_as_it_needs() -> None:
 
 @pytest.mark.slow
 def test_the_section_keeps_its_schema(audited: dict[str, Any]) -> None:
-    valid(audited, "audit")
+    assert_valid(audited, "audit")
     P = np.linspace(0.1, 0.9, 40)
     for preds in (Predictions(np.tile([[1, 2], [3, 1]], (20, 1)), P), Predictions([[1, 2]], [[0.0, 1.0]])):
         document = audited | {"people": strict_json(section(preds)[0])}  # the second with an infinite log loss
-        valid(document, "audit")
+        assert_valid(document, "audit")
         assert "Comparison with annotators" in terminal.render_text(document)
         assert "Comparison with annotators" in page.render_html(document)
     assert "infinite" in terminal.render_text(document)

@@ -7,7 +7,7 @@ import pytest
 
 import trueodds as to
 from tests.reports.example import example, typed
-from tests.test_schemas import valid
+from tests.test_schemas import assert_valid
 from trueodds.reports.audit_sections import AuditInterval, StandardMeasure
 from trueodds.reports.html.audit_page import render_html
 from trueodds.reports.text import result_tables
@@ -29,7 +29,7 @@ def test_a_reversed_column_is_reversed_and_not_overconfident(swapped: to.Audit) 
     text = f"{sentence} {swapped.verdict['details']}"
     assert "igher predicted probabilities go with lower event rates" in text
     assert "extreme" not in sentence
-    valid(swapped.to_dict(), "audit")
+    assert_valid(swapped.to_dict(), "audit")
 
 
 def test_the_reason_for_no_recalibration_is_a_clause_after_a_colon(swapped: to.Audit) -> None:

@@ -17,7 +17,7 @@ from trueodds.tallies import tally_reader, tally_sums
 from trueodds.tallies.tally import Tally
 
 
-def identical(a: Tally, b: Tally) -> None:
+def assert_identical(a: Tally, b: Tally) -> None:
     assert (a.kind, a.classes, a.dtype, a.bins, a.grid, a.view_names) == (
         b.kind,
         b.classes,
@@ -38,7 +38,7 @@ def identical(a: Tally, b: Tally) -> None:
 @given(decimal())
 def test_every_bit_comes_back(preds):
     tally = Tally.from_predictions(preds, lenses=["groups:[[0,1],[2]]"], grid=7)
-    identical(tally_reader.loads(tally_sums.dumps(tally)), tally)
+    assert_identical(tally_reader.loads(tally_sums.dumps(tally)), tally)
 
 
 def test_every_kind_comes_back():
@@ -53,22 +53,22 @@ def test_every_kind_comes_back():
     ]
     for preds in kinds:
         tally = Tally.from_predictions(preds)
-        identical(tally_reader.loads(tally_sums.dumps(tally)), tally)
-        identical(tally_reader.loads(tally_sums.dumps(tally + tally)), tally + tally)
+        assert_identical(tally_reader.loads(tally_sums.dumps(tally)), tally)
+        assert_identical(tally_reader.loads(tally_sums.dumps(tally + tally)), tally + tally)
 
 
 @pytest.mark.slow
 def test_a_mixed_sum_comes_back():
     preds = softmaxed(2000, 3, 1)
     mixed = Tally.from_predictions(preds) + Tally.from_predictions(Predictions(preds.y, preds.p, weight=np.ones(2000)))
-    identical(tally_reader.loads(tally_sums.dumps(mixed)), mixed)
+    assert_identical(tally_reader.loads(tally_sums.dumps(mixed)), mixed)
 
 
 def test_a_file_is_written_whole_and_read_back(tmp_path):
     tally = Tally.from_predictions(softmaxed(100, 3, 1))
     path = tmp_path / "a.tally.json"
     tally.save(path)
-    identical(tally_reader.load(path), tally)
+    assert_identical(tally_reader.load(path), tally)
     assert [path.name for path in tmp_path.iterdir()] == ["a.tally.json"]
     content = json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda name: pytest.fail(name))
     assert content["schema"] == "trueodds.tally/1"
@@ -218,4 +218,4 @@ def test_another_program_may_rewrite_the_file(content):
             return [rewritten(item) for item in value]
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
-    identical(tally_reader.loads(json.dumps(rewritten(content), indent=2)), tally_reader.from_dict(content))
+    assert_identical(tally_reader.loads(json.dumps(rewritten(content), indent=2)), tally_reader.from_dict(content))
